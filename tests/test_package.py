@@ -12,6 +12,9 @@ from types import ModuleType
 
 import pytest
 
+import tenure
+from tenure.stores.sql.migrations import read_migrations
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 INTERFACE = ("hatchling", "hatchling.metadata", "hatchling.metadata.plugin", "hatchling.metadata.plugin.interface")
@@ -63,3 +66,13 @@ def test_the_sources_of_a_release_have_the_documentation() -> None:
         "include"
     ]
     assert {"docs", "/*.md", "LICENSE", "hatch_build.py"} <= set(included)
+
+
+def test_the_version_is_the_newest_that_the_changelog_and_the_migrations_know() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    versions = re.findall(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert project["version"] == tenure.__version__ == versions[0]
+    stores = ROOT / "src" / "tenure" / "stores"
+    for folder in stores.glob("*/migrations"):
+        assert {step.since for step in read_migrations(folder)} <= set(versions), folder
+    assert f"image: tenure:{versions[0]}\n" in (ROOT / "deploy" / "kubernetes" / "deployment.yaml").read_text()

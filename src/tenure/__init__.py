@@ -201,7 +201,7 @@ if TYPE_CHECKING:
         SigningKey,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Abort",
     "Add",

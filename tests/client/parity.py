@@ -424,6 +424,7 @@ def tell(ann: Any) -> None:
     ann.todo()
     ann.sessions()
     ann.own_claims()
+    ann.session_claims("nobody")
     ann.memory()
     ann.memory("nobody")
     ann.dag(one.task["dag"])

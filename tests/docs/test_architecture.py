@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +71,21 @@ def test_every_part_of_the_package_is_on_the_map() -> None:
     assert {path.name for path in SOURCES.iterdir() if (path / "__init__.py").exists()} - named == set()
     engine = {Path(place).parts[1] for place in packages() if place.startswith("engine/")}
     assert {path.name for path in (SOURCES / "engine").iterdir() if (path / "__init__.py").exists()} - engine == set()
+
+
+def layers() -> list[set[str]]:
+    """The layers of the package from the top, as the linter checks them."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    (checked,) = (one["layers"] for one in contracts if one["id"] == "layers")
+    return [set(re.findall(r"\w+", layer)) for layer in checked]
+
+
+def test_both_pages_name_the_layers_that_the_linter_checks() -> None:
+    (line,) = re.findall(r"^Imports go one way, `([^`]+)`", (ROOT / "ARCHITECTURE.md").read_text("utf-8"), re.MULTILINE)
+    assert [set(layer.split(" | ")) for layer in line.split(" → ")] == layers()
+    block = (ROOT / "AGENTS.md").read_text("utf-8").partition("## Layers")[2].split("```")[1]
+    named = [re.match(r"\w+(?: \| \w+)*", line) for line in block.strip().splitlines()]
+    assert [set(found[0].split(" | ")) for found in named if found] == layers()
 
 
 def test_the_readme_leads_to_the_map() -> None:

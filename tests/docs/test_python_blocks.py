@@ -1,7 +1,12 @@
-"""Every Python block of the documentation runs as written: page by page, in an empty folder, on real servers."""
+"""Every Python block of the documentation runs as written: page by page, in an empty folder, on real servers.
+
+A block whose paragraph begins with a file's name is that file: a module with names of its own, which other blocks
+import as their reader does. The other blocks of a page continue each other.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
@@ -10,7 +15,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,15 +26,24 @@ from tests.servers.tenure import TenureServer
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-BLOCK = re.compile(r"^```python *(.*?)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"(?:^`([\w/]+\.py)`(?:(?!```)[^\n]+\n?)*\n)?^```python *(.*?)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+class Block(NamedTuple):
+    file: str  # empty: it goes on with the page's own program
+    info: str
+    text: str
+
+
 PAGES = {
-    str(page.relative_to(DOCS)): BLOCK.findall(page.read_text())
+    str(page.relative_to(DOCS)): [Block(*found) for found in BLOCK.findall(page.read_text())]
     for page in sorted(DOCS.rglob("*.md"))
     if "reference" not in page.parts and "```python" in page.read_text()
 }
 # Pages whose blocks a test of their own runs, with what they need.
 ELSEWHERE = {
     "how-to/drive-workers-from-a-broker.md": "test_messaging_pages.py",
+    "how-to/import-from-other-tools.md": "test_python_blocks.py",
     "how-to/keep-artifacts.md": "test_artifacts_page.py",
     "how-to/send-events.md": "test_messaging_pages.py",
     "how-to/test-your-workers.md": "test_python_blocks.py",
@@ -47,41 +61,63 @@ PLACES = {  # as pages write them
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     place = tmp_path / "shop"
     place.mkdir()
     monkeypatch.chdir(place)
-    return place
+    monkeypatch.syspath_prepend(str(place))
+    before = set(sys.modules)
+    yield place
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(place)):
+            close(vars(sys.modules.pop(name)))
 
 
 @pytest.fixture
 def names() -> Iterator[dict[str, Any]]:
-    """The names of a page's blocks; what it opened is closed at the end."""
-    found: dict[str, Any] = {"__name__": "page", "IMPORTER": object()}
+    """The names of the page's own program; what it opened is closed at the end."""
+    found: dict[str, Any] = {"__name__": "page"}
     yield found
-    for value in found.values():
+    close(found)
+
+
+def close(names: dict[str, Any]) -> None:
+    for value in names.values():
         if isinstance(value, (tenure.Client, tenure.Worker)):
             value.close()
 
 
 def run(page: str, names: dict[str, Any], *, replaced: dict[str, str] | None = None) -> list[str]:
-    """Run the blocks in one program; what the comments of its prints say."""
+    """Write the files of a page, then run its other blocks in one program; what the comments of its prints say."""
     said = []
-    for info, block in PAGES[page]:
-        assert info == "", f"{page}: a block that is not run"
-        text = block
+    for block in PAGES[page]:
+        assert block.info == "", f"{page}: a block that is not run"
+        text = block.text
         for before, after in (replaced or {}).items():
             text = text.replace(before, after)
-        exec(compile(text, page, "exec"), names)
+        if block.file:
+            Path(block.file).write_text(text)
+            importlib.invalidate_caches()
+            importlib.import_module(Path(block.file).stem)
+        else:
+            exec(compile(text, page, "exec"), names)
         said += re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE)
     return said
+
+
+def write(page: str) -> None:
+    """The files of a page, in the working folder."""
+    for block in PAGES[page]:
+        path = Path(block.file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
 def test_the_blocks_of_a_page_run_as_written(
     page: str, folder: Path, names: dict[str, Any], request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = "".join(block for _, block in PAGES[page])
+    text = "".join(block.text for block in PAGES[page])
     replaced = {}
     for kind, written in PLACES.items():
         if written in text:
@@ -113,13 +149,15 @@ def test_pages_with_a_test_of_their_own_are_run_by_it() -> None:
         assert Path(page).name in (Path(__file__).parent / test).read_text()
 
 
-def test_the_page_about_testing_is_a_test_that_passes(folder: Path) -> None:
-    ((_, block),) = PAGES["how-to/test-your-workers.md"]
-    (folder / "test_page.py").write_text(block)
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), "test_page.py"]
+@pytest.mark.parametrize(
+    ("page", "passed"), [("how-to/test-your-workers.md", "1 passed"), ("how-to/import-from-other-tools.md", "5 passed")]
+)
+def test_the_tests_of_a_page_pass(page: str, passed: str, folder: Path) -> None:
+    write(page)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), "."]
     said = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
     assert said.returncode == 0, said.stdout + said.stderr
-    assert "1 passed" in said.stdout
+    assert passed in said.stdout
 
 
 def test_the_plug_in_loads_nothing_of_ours_where_no_test_uses_it(folder: Path) -> None:
@@ -133,12 +171,13 @@ def test_the_plug_in_loads_nothing_of_ours_where_no_test_uses_it(folder: Path) -
     assert said.returncode == 0, said.stdout + said.stderr
 
 
-def test_the_page_about_fastapi_is_a_service_that_works(folder: Path, names: dict[str, Any]) -> None:
+def test_the_page_about_fastapi_is_a_service_that_works(folder: Path) -> None:
     import uvicorn
 
-    run("how-to/use-with-fastapi.md", names)
+    run("how-to/use-with-fastapi.md", {})
+    application, worker = importlib.import_module("app"), importlib.import_module("worker")
     port = free_port()
-    server = uvicorn.Server(uvicorn.Config(names["app"], port=port, log_level="error", lifespan="on"))
+    server = uvicorn.Server(uvicorn.Config(application.app, port=port, log_level="error", lifespan="on"))
     thread = threading.Thread(target=server.run)
     thread.start()
 
@@ -158,42 +197,40 @@ def test_the_page_about_fastapi_is_a_service_that_works(folder: Path, names: dic
         status, ordered = call("/reports?title=bees", "POST")
         assert (status, ordered["state"]) == (202, "ready")
         assert call(f"/reports/{ordered['id']}") == (200, {"id": ordered["id"], "state": "open"})
-        names["worker"].run(until_empty=True)
+        worker.worker.run(until_empty=True)
         assert call(f"/reports/{ordered['id']}?wait=20")[1]["data"] == {"letters": 4}
         assert call("/reports/task_none")[0] == 404
+        status, refused = call("/reports?title=", "POST")
+        assert (status, refused["detail"]) == (422, "title must have 1 to 255 characters (got 0)"), refused
     finally:
         server.should_exit = True
         thread.join(30)
 
 
 DJANGO = """
-import sys
-from pathlib import Path
-
 import django
 from django.conf import settings
 
 settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "django.db"}},
-                   SECRET_KEY="test", ALLOWED_HOSTS=["*"], INSTALLED_APPS=[])
+                   SECRET_KEY="test", ALLOWED_HOSTS=["*"], INSTALLED_APPS=["shop"])
 django.setup()
-names = {"__name__": "page"}
-for block in Path(sys.argv[1]).read_text().split("\\0"):
-    exec(compile(block, "page", "exec"), names)
 
 from django.core.management import call_command
 from django.test import RequestFactory
+from shop.jobs import worker
+from shop.views import sign_up
 
-reply = names["sign_up"](RequestFactory().post("/sign-up", {"name": "mia"}))
+reply = sign_up(RequestFactory().post("/sign-up", {"name": "mia"}))
 assert reply.status_code == 202, reply
-call_command(names["Command"](), until_empty=True)
-(task,) = names["worker"].client.tasks()
-print(names["worker"].client.wait(task["id"]).data)
-names["worker"].close()
+call_command("worker", until_empty=True)
+(task,) = worker.client.tasks()
+print(worker.client.wait(task["id"]).data)
+worker.close()
 """
 
 
 def test_the_page_about_django_is_an_application_that_works(folder: Path) -> None:
-    (folder / "blocks").write_text("\0".join(block for _, block in PAGES["how-to/use-with-django.md"]))
-    words = [sys.executable, "-c", DJANGO, "blocks"]
+    write("how-to/use-with-django.md")
+    words = [sys.executable, "-c", DJANGO]
     said = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
     assert said.stdout == "welcome, mia\n", said.stderr

@@ -67,11 +67,17 @@ def _text(found: Mapping[str, Any]) -> str:
     agents = counted(found["agents"], "agent")
     how = _AGENTS.get(found["agents_are"], "")
     runs = f"{counted(found['runs'], 'run')} with seed {found['seed']}"
-    parts = [f"{counted(found['tasks'], 'open task')}, {agents}{f' ({how})' if how else ''}, {runs}"]
+    parts = [f"{_about(found)}, {agents}{f' ({how})' if how else ''}, {runs}"]
     if found["finish"] is None:
         return "\n\n".join([*parts, "no run ends any of them", *_left_out(found)])
     parts += [_figures(found), "\n".join(_sentences(found)), _path(found), _basis(found), *_left_out(found)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _about(found: Mapping[str, Any]) -> str:
+    """The tasks whose end the figures are, among the open ones."""
+    tasks, left_out = found["tasks"], found["left_out_count"]
+    return f"{tasks - left_out} of {counted(tasks, 'open task')}" if left_out else counted(tasks, "open task")
 
 
 def _figures(found: Mapping[str, Any]) -> str:
@@ -138,7 +144,8 @@ def _basis(found: Mapping[str, Any]) -> str:
 def _left_out(found: Mapping[str, Any]) -> list[str]:
     if not found["left_out_count"]:
         return []
-    lines = [f"{counted(found['left_out_count'], 'open task')} not in it:"]
+    causes = ", ".join(f"{why}: {count}" for why, count in found["left_out_why"].items())
+    lines = [f"{counted(found['left_out_count'], 'open task')} not in it ({causes}):"]
     lines += [f"  {plain(one['key'])} {plain(one['why'])}" for one in found["left_out"]]
     if found["left_out_count"] > len(found["left_out"]):
         lines.append(f"  and {found['left_out_count'] - len(found['left_out'])} more")

@@ -399,12 +399,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     before, rest = _leading(words)
-    if not rest and "--json" in before:
+    is_json = "--json" in before
+    if not rest and is_json:
         raise Usage("name a verb", "as in `tenure list --json`; `tenure help` lists them")
     if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version", "version"):
         from tenure.cli.verbs import general
 
-        return general(rest)
+        return general(rest + ["--json"] * is_json)
     if rest[0] in GROUPS - VERBS.keys() and rest[1:2] in (["-h"], ["--help"]):
         from tenure.cli.verbs import help_of_group
 

@@ -189,15 +189,27 @@ _CODE = arg("code", metavar="TRACK", help="its code, as in B")
 @options()
 def tracks(run: Run, given: Namespace) -> Answer:
     """List tracks, and the agents that each is assigned to by the router."""
-    return shown(run.client.tracks(), _tracks)
+    found = run.client.tracks()
+    return shown(found, lambda tracks: _tracks(tracks, is_routed=run.client.settings()["router"]))
 
 
-def _tracks(found: list[dict[str, Any]]) -> str:
+def _tracks(found: list[dict[str, Any]], *, is_routed: bool) -> str:
     rows = [
-        (track["code"], plain(track["name"]), track["max_agents"], ", ".join(map(_assigned, track["assigned"])) or None)
+        (
+            track["code"],
+            plain(track["name"]),
+            track["max_agents"] if is_routed else "off",
+            ", ".join(map(_assigned, track["assigned"])) or None,
+            plain(track["purpose"]),
+        )
         for track in found
     ]
-    return table(rows, ("track", "name", "max agents", "assigned to"))
+    listed = table(rows, ("track", "name", "max agents", "assigned to", "purpose"))
+    return (
+        listed
+        if is_routed
+        else f"{listed}\nthe router is off: no track limits its agents (`tenure project set --router on`)"
+    )
 
 
 def _assigned(one: dict[str, Any]) -> str:

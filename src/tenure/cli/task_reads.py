@@ -96,6 +96,7 @@ FILTERS = (
     arg("--type", metavar="NAME", help="of this type"),
     arg("--holder", metavar="AGENT", help="held by this agent"),
     arg("--dag", metavar="ID", help="of this dag"),
+    arg("--idempotency-key", metavar="TEXT", help="created with this key"),
 )
 
 
@@ -103,6 +104,7 @@ def filters_of(given: Namespace) -> dict[str, Any]:
     chosen = {
         "state": tuple(given.state) if given.state else None, "tag": given.tag, "track": given.track,
         "type": given.type, "agent": given.holder, "dag": given.dag,
+        "idempotency_key": given.idempotency_key,
     }  # fmt: skip
     return {name: value for name, value in chosen.items() if value is not None}
 
@@ -217,6 +219,7 @@ def _done_by(task: Mapping[str, Any]) -> str:
 
 def _progress(task: Mapping[str, Any]) -> str:
     parts = [f"{task['percent']} %" if task.get("percent") is not None else "", plain(task.get("step") or "")]
+    parts += [f"expected {moment(task['expected_at'], 0)}" if "expected_at" in task else ""]
     return ", ".join(part for part in parts if part)
 
 

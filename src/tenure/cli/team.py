@@ -10,9 +10,10 @@ import msgspec
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import contents, seconds
-from tenure.cli.text_format import Columns, ago, columns, lasting, moment, plain, shorten
+from tenure.cli.text_format import Columns, ago, columns, counted, lasting, moment, plain, shorten
 from tenure.core import commands as c
 from tenure.core import limits
+from tenure.core.budgets import USD
 from tenure.core.outcomes import Outcome
 from tenure.core.safe_text import one_line, shell_word
 
@@ -220,10 +221,10 @@ def _memory(memory: dict[str, Any]) -> str:
     if memory["track_assignments"]:
         lines += [f"tracks     {', '.join(memory['track_assignments'])}"]
     for entry in memory["task_log"]:
-        if "time" in entry:
-            outcome = f": {entry['outcome'].lower()}" if entry.get("outcome") else ""
-            what = f"{entry['event']}  {entry['task']} generation {entry['generation']}{outcome}"
-            lines += [f"  {moment(entry['time'])}  {what}"]
+        outcome = f": {entry['outcome'].lower()}" if entry.get("outcome") else ""
+        often = f", {counted(entry['count'], 'time')}" if "count" in entry else ""
+        what = f"{entry['event']}  {entry['task']} generation {entry['generation']}{outcome}{often}"
+        lines += [f"  {moment(entry['time'])}  {what}"]
     if memory.get("more"):  # an older server has no word of it
         lines += ["… older entries are left out: `tenure log --after 0` has all events"]
     return "\n".join(lines)
@@ -254,11 +255,16 @@ def _agent_text(agent: dict[str, Any], now: int) -> str:
     if agent["task"]:
         ready = f", expected to be done {moment(agent['expected_at'], now)}" if agent["expected_at"] else ""
         lines.append(f"{'works on':<13}{plain(agent['task'])}  {_step(agent)}{ready}".rstrip())
+    lines += [f"{'budget':<13}{plain(one['budget'])}: {_room(one)} left" for one in agent["budgets"]]
     lines += [f"{plain(name):<13}{plain(str(value))}" for name, value in agent["metadata"].items()]
     for name, what, text in (("memory_mb", "memory", _memory_text(agent)), ("cpu_percent", "cpu", _cpu_text(agent))):
         if text:
             lines.append(f"{what:<13}{text:<9} {_hour([minute[name] for minute in agent['minutes']])}".rstrip())
     return "\n".join(lines)
+
+
+def _room(budget: dict[str, Any]) -> str:
+    return f"${budget['headroom']}" if budget["currency"] == USD else f"{budget['headroom']:,} tokens"
 
 
 def _next_heartbeat(agent: dict[str, Any], now: int) -> str:

@@ -234,7 +234,7 @@ def general(words: Sequence[str]) -> int:
     if {"-V", "--version", "version"} & set(words):
         from tenure import __version__
 
-        sys.stdout.write(f"tenure {__version__}\n")
+        sys.stdout.write(f'{{"version": "{__version__}"}}\n' if "--json" in words else f"tenure {__version__}\n")
         return 0
     asked = [word for word in words if not word.startswith("-") and word != "help"]
     if asked:  # `tenure help claim` is `tenure claim -h`

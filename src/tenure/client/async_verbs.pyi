@@ -31,6 +31,7 @@ class TaskFilters(TypedDict, total=False):
     session: str | None
     dag: str | None
     parent: str | None
+    idempotency_key: str | None
     tag: Several
     text: str | None
     priority_range: tuple[int, int] | None
@@ -180,8 +181,8 @@ class AsyncVerbs:
         """How an agent is: its own word, when its next heartbeat is due, its memory and CPU in the last hour."""
         ...
 
-    async def agent_tasks(self, name: str) -> list[TaskView]:
-        """The tasks that an agent holds now, the first claimed first."""
+    async def agent_tasks(self, name: str, state: Several=None) -> list[TaskView]:
+        """The tasks that an agent holds now, the first claimed first; those in one of these states."""
         ...
 
     async def agent_news(self) -> AgentNewsView:
@@ -214,6 +215,10 @@ class AsyncVerbs:
 
     async def memory(self, session: str | None=None) -> SessionView:
         """What a session claimed, did and lost."""
+        ...
+
+    async def session_claims(self, session: str) -> list[OwnClaim]:
+        """The claims of all agents in a session, and those that expired or were taken in the last day."""
         ...
 
     async def own_claims(self) -> list[OwnClaim]:

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         session: str | None
         dag: str | None
         parent: str | None
+        idempotency_key: str | None
         tag: Several
         text: str | None
         priority_range: tuple[int, int] | None
@@ -218,9 +219,9 @@ class Queries(Caller):
         """How an agent is: its own word, when its next heartbeat is due, its memory and CPU in the last hour."""
         return self._ask(q.AgentHealth(project=self.project, agent=name))
 
-    def agent_tasks(self, name: str) -> list[TaskView]:
-        """The tasks that an agent holds now, the first claimed first."""
-        return self._ask(q.AgentTasks(project=self.project, agent=name))
+    def agent_tasks(self, name: str, state: Several = None) -> list[TaskView]:
+        """The tasks that an agent holds now, the first claimed first; those in one of these states."""
+        return self._ask(_filtered(q.AgentTasks, self.project, {"agent": name, "state": state}))
 
     def agent_news(self) -> AgentNewsView:
         """Unread mail of this agent, and its directives."""
@@ -256,6 +257,10 @@ class Queries(Caller):
     def memory(self, session: str | None = None) -> SessionView:
         """What a session claimed, did and lost."""
         return self._ask(q.ShowSession(project=self.project, session=session or self.session))
+
+    def session_claims(self, session: str) -> list[OwnClaim]:
+        """The claims of all agents in a session, and those that expired or were taken in the last day."""
+        return self._ask(q.OwnClaims(project=self.project, session=session))
 
     def own_claims(self) -> list[OwnClaim]:
         """The claims of this agent in this session, and those that expired or were taken in the last day."""

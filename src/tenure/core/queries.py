@@ -78,6 +78,7 @@ class Tasks(Query, frozen=True, kw_only=True):
     session: str | None = None
     dag: str | None = None
     parent: str | None = None
+    idempotency_key: str | None = None
     tag: tuple[str, ...] | None = None
     text: str | None = None
     priority_range: tuple[int, int] | None = None
@@ -280,11 +281,12 @@ class AgentHealth(Query, frozen=True, kw_only=True, tag="agent_health"):
 
 
 class AgentTasks(Query, frozen=True, kw_only=True, tag="agent_tasks"):
-    """The tasks that an agent holds now, the first claimed first."""
+    """The tasks that an agent holds now, the first claimed first; with `state` those in one of these states."""
 
     declaration: ClassVar = Declaration("team", "viewer", "GET", PROJECT + "/agents/{agent}/tasks")
 
     agent: str
+    state: tuple[str, ...] | None = None
 
 
 class Inbox(Query, frozen=True, kw_only=True):
@@ -346,12 +348,15 @@ class ShowSession(Query, frozen=True, kw_only=True, tag="session"):
 
 
 class OwnClaims(Query, frozen=True, kw_only=True):
-    """An agent's claims in one session: live ones, and those that expired or were paused while held in the last day."""
+    """A session's claims: live ones, and those that expired or were paused while held in the last day.
+
+    Without `agent` those of all agents in it.
+    """
 
     declaration: ClassVar = Declaration("own_claims", "viewer", "GET", PROJECT + "/sessions/{session}/claims")
 
     session: str
-    agent: str
+    agent: str | None = None
 
 
 class ShowSpending(Query, frozen=True, kw_only=True, tag="spent"):

@@ -293,7 +293,8 @@ def check_query(principal: Principal, query: Query) -> None:
         tag = type(query).__struct_config__.tag
         raise NotAllowed(f"{tag}: the mail is for agent {query.agent}", "name your agent in the header Tenure-Agent")
     if principal.role == "agent" and isinstance(query, q.OwnClaims) and principal.agent not in (None, query.agent):
-        raise NotAllowed(f"ownclaims: you are agent {principal.agent}, not {query.agent[:80]}")
+        wanted = "its claims alone are shown to it" if query.agent is None else f"not {query.agent[:80]}"
+        raise NotAllowed(f"ownclaims: you are agent {principal.agent}, {wanted}", "name your agent in `agent`")
 
 
 def sees_checkpoints(principal: Principal) -> bool:

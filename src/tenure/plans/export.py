@@ -101,10 +101,14 @@ def _document(group: Group, tracks: dict[str, Any], keys: bool, open_only: bool)
             top.append(tasks[task["id"]])
     used = dict.fromkeys(task["track"] for task in group["tasks"])
     file: dict[str, Any] = {"name": group["plan"], "title": group["title"], "budget": group["budget"]}
-    file["tracks"] = {code: _track(tracks[code]) for code in used if tracks[code]["name"] != TRACKS.get(code)}
+    file["tracks"] = {code: _track(tracks[code]) for code in used if _is_changed(tracks[code])}
     on_end = {status: [_end(task) for task in template["tasks"]] for status, template in group["on_end"].items()}
     after = {"on_end": on_end} if on_end else {}
     return yaml_text.document({key: value for key, value in file.items() if value} | {"tasks": top} | after)
+
+
+def _is_changed(track: dict[str, Any]) -> bool:
+    return (track["name"], track["purpose"]) != TRACKS.get(track["code"])
 
 
 def _track(track: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The contract of a store: a dozen primitives, generic over kinds of rows. Stores hold no rule.
+"""The contract of a store: primitives that are generic over kinds of rows. Stores hold no rule.
 
 A store keeps rows, finds them by index, appends events, and runs one write transaction at a time for each row it
 touches. Decisions are made in core and run in the engine, inside `begin`. A store declares its features; the suite in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,9 @@ def test_shells_of_people_stand_apart_and_are_not_counted(tab: Tab, client: Clie
 
 def test_the_forecast_is_played_again_for_another_number_of_agents(tab: Tab, client: Client) -> None:
     client.add("Something to forecast", track="D")
+    client.add("Not decided yet", track="D", draft=True)
     tab.go(f"{P}/forecast")
+    expect(tab.find(".banner")).to_contain_text(re.compile(r"The figures are of \d+ of \d+ open tasks\..*drafts: \d"))
     expect(tab.find(".tiles")).to_contain_text("9 of 10 runs end within")
     tab.page.get_by_label("Agents", exact=True).fill("7")
     tab.page.get_by_role("button", name="Forecast").click()

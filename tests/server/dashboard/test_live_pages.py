@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -56,6 +58,42 @@ def test_the_overview_counts_what_happens(tab: Tab, client: Client) -> None:
     client.submit(str(claim.receipt), "counted")
     expect(held).to_have_text(str(before))
     expect(tab.find(".chart canvas")).to_have_count(2)
+
+
+def test_the_overview_names_the_time_that_its_figures_are_of(tab: Tab) -> None:
+    def shorter(route: Route) -> None:
+        flow = route.fetch().json()
+        since = (datetime.fromisoformat(flow["now"]) - timedelta(minutes=11)).isoformat()
+        route.fulfill(json={**flow, "is_whole": False, "since": since})
+
+    tab.page.route("**/overview?*", shorter)
+    tab.go(f"{P}?minutes=360")
+    expect(tab.find(".banner").last).to_contain_text("The figures are of the last 11 min, not of 6 hours.")
+    expect(tab.find(".tile", has_text="Completed")).to_contain_text("in the last 11 min")
+    tab.go(f"{P}/agents")
+    expect(tab.find(".agent").first).to_contain_text("Busy in the last 11 min")
+
+
+@pytest.mark.parametrize(
+    ("exhausted", "until", "line"),
+    [
+        (None, None, [[1000, 60, None]]),  # nothing is projected
+        (4000, None, [[1000, 60, 60], [4000, None, 0]]),
+        (4000, 2000, [[1000, 60, 60], [2000, None, 40]]),  # its period ends before
+    ],
+)
+def test_the_line_of_a_budget_ends_where_the_projection_says(
+    tab: Tab, exhausted: int | None, until: int | None, line: list[Any]
+) -> None:
+    tab.go(P)
+    budget = {"allocated": "100", "consumed": "40", "until": iso(until)}
+    static = str(tab.find("script[type=module][src]").first.get_attribute("src")).rpartition("/")[0]
+    drawn = "async ([js, budget, led]) => (await import(js + '/parts/burn-down.js')).ahead(budget, led, 1000)"
+    assert tab.page.evaluate(drawn, [static, budget, {"exhausted_at": iso(exhausted)}]) == line
+
+
+def iso(seconds: int | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 @pytest.mark.nightly

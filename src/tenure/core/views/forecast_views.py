@@ -77,7 +77,7 @@ class ForecastView(TypedDict):
     """The end and the cost of the open tasks, from many runs. `seed` repeats it exactly."""
 
     now: Instant
-    tasks: Annotated[int, Meta(description="open tasks that it is about")]
+    tasks: Annotated[int, Meta(description="open tasks that it is about, those that no run ends included")]
     agents: int
     agents_are: Annotated[str, Meta(description="how the agents were found: `given`, `active now`, `assumed`, `pool`")]
     runs: int
@@ -92,4 +92,5 @@ class ForecastView(TypedDict):
     guessed: Annotated[float, Meta(description="how much of the work is guessed, from 0 to 1")]
     finished: Annotated[int, Meta(description="ended attempts that it is drawn from")]
     left_out: Sequence[LeftOutView]
-    left_out_count: int
+    left_out_count: Annotated[int, Meta(description="open tasks that no run ends: no figure includes them")]
+    left_out_why: Annotated[dict[str, int], Meta(description="the same by cause, the most frequent first")]

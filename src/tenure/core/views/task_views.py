@@ -172,6 +172,7 @@ class TaskView(TypedDict):
     lease_until: NotRequired[Instant]
     percent: NotRequired[int]
     step: NotRequired[str]
+    expected_at: NotRequired[Annotated[Instant, Meta(description="when its holder expects to complete it")]]
     reason: NotRequired[Annotated[str, Meta(description="why it is paused or cancelled, in one text")]]
     pauses: NotRequired[Annotated[tuple[PauseView, ...], Meta(description="each cause of its pause")]]
     cancelled: NotRequired[CancelledView]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from msgspec import Meta
 
 from tenure.core import limits, reservations, roles, team
+from tenure.core.views.budget_views import RoomView
 from tenure.core.views.task_views import Instant
 
 
@@ -76,6 +77,7 @@ class MinuteView(TypedDict):
 class AgentInFull(AgentView):
     """One agent with its last hour."""
 
+    budgets: Annotated[Sequence[RoomView], Meta(description="what its claims could still reserve in each")]
     minutes: Annotated[
         Sequence[MinuteView], Meta(description="oldest first, at most one for each minute of the last hour")
     ]
@@ -203,11 +205,12 @@ class SessionEntry(TypedDict):
 
 
 class OwnClaim(TypedDict):
-    """A claim of one agent in one session: live, or expired or paused while held."""
+    """A claim of a session: live, or expired or paused while held."""
 
     task: str
     key: str
     ref: str
+    agent: str
     generation: int
     state: str
     reason: str | None
@@ -218,10 +221,10 @@ class Remembered(TypedDict):
     """A line of a session's history."""
 
     event: str
-    time: NotRequired[Instant]
+    time: Annotated[Instant, Meta(description="of renewals, of the last one; of a claim that has ended, its end")]
     task: str | None
-    track: NotRequired[str | None]
-    sequence: NotRequired[Annotated[int | None, Meta(description="the task's, in its track")]]
+    track: str | None
+    sequence: Annotated[int | None, Meta(description="the task's, in its track")]
     generation: int | None
     agent: str | None
     outcome: NotRequired[Annotated[str | None, Meta(description="of a submitted result: ACCEPTED or REJECTED")]]
@@ -260,6 +263,7 @@ class SessionView(SessionEntry):
     active_claims: Sequence[ActiveClaim]
     completed: Sequence[str]
     track_assignments: Annotated[
-        Sequence[str], Meta(description="of the agent: those it registered, holds tasks of, or got from the router")
+        dict[str, str],
+        Meta(description="track → agent: those it registered, holds tasks of, or got from the router"),
     ]
     track_progress: dict[str, TrackProgress]

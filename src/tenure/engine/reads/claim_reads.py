@@ -53,15 +53,15 @@ def next_for(work: UnitOfWork, project: str, agent: str, session: str, **filters
     return Outcome(outcome="OK", task=views(work, [task])[0], inputs=answer.inputs)
 
 
-def own_claims(work: UnitOfWork, project: str, session: str, agent: str) -> list[OwnClaim]:
+def own_claims(work: UnitOfWork, project: str, session: str, agent: str | None = None) -> list[OwnClaim]:
     """Live claims, and claims that expired or were paused while held in the last day; oldest first."""
-    mine = {"project": project, "session": session, "agent": agent}
+    mine = {"project": project, "session": session} | ({} if agent is None else {"agent": agent})
     found = work.find(Claim, {**mine, "state": "active"})
     ended = work.find(Claim, {**mine, "released_at": Range(work.now - DAY + 1)})
     found += [claim for claim in ended if not claims.is_ended_by_holder(claim)]
     tasks = work.get_many(Task, project, {claim.task for claim in found})
     return [
-        fields_of(claim, "task generation state reason released_at") | fields_of(tasks[claim.task], "key ref")
+        fields_of(claim, "task agent generation state reason released_at") | fields_of(tasks[claim.task], "key ref")
         for claim in sorted(found, key=lambda claim: (claim.acquired_at, claim.id))
         if claim.task in tasks
     ]

@@ -65,6 +65,7 @@ class ForecastQuestion(NamedTuple):
     about: frozenset[int] | None  # the jobs that it is about; None: all
     budgets: list[tuple[Budget, frozenset[int] | None]]
     finished: int
+    open_tasks: int  # of those that it is about
     left_out: list[v.LeftOutView]
 
 
@@ -147,7 +148,8 @@ def question_of(
     about = None if dag is None else frozenset(n for n, t in enumerate(tasks) if t.dag == dag)
     staff = _staff(work, project, jobs, agents, pool)
     left_out = _left_out(open_, scene, staff, dag)
-    return ForecastQuestion(scene, expected, staff, about, _budgets(work, project.id, tasks), len(history), left_out)
+    budgets, count = _budgets(work, project.id, tasks), sum(dag in (None, t.dag) for t in open_)
+    return ForecastQuestion(scene, expected, staff, about, budgets, len(history), count, left_out)
 
 
 def _of_tasks(work: UnitOfWork, kind: type[R], project: str, ids: Sequence[str]) -> Iterator[R]:
@@ -278,21 +280,27 @@ def _budgets(work: UnitOfWork, project: str, tasks: Sequence[Task]) -> list[tupl
     return found
 
 
+_DRAFT, _DEAD, _PAUSED = "is a draft", "is a dead letter", "is paused"
+_NOBODYS, _BEHIND = "no agent of the forecast may take it", "waits for a task that does not end"
+_CAUSES = {_DRAFT: "drafts", _DEAD: "dead letters", _PAUSED: "paused",
+           _NOBODYS: "no agent of the forecast may take them", _BEHIND: "behind a task that does not end"}  # fmt: skip
+
+
 def _left_out(open_: Sequence[Task], scene: Scene, staff: Staff, dag: str | None) -> list[v.LeftOutView]:
     """Open tasks that no run can end, with the first reason of each."""
     blocked: dict[str, str] = {}
     for task in open_:
         if task.state not in _PLAYED:
-            blocked[task.id] = "is a draft" if task.state == lifecycle.CREATED else "is a dead letter"
+            blocked[task.id] = _DRAFT if task.state == lifecycle.CREATED else _DEAD
         elif scene.opens[scene.index[task.id]] is None and task.state not in lifecycle.HELD:
-            blocked[task.id] = f"is paused: {task.reason}" if task.reason else "is paused"
+            blocked[task.id] = f"{_PAUSED}: {task.reason}" if task.reason else _PAUSED
         elif not _may_be_taken(task, staff):
-            blocked[task.id] = "no agent of the forecast may take it"
+            blocked[task.id] = _NOBODYS
     keys = {task.id: task.key for task in open_}
     met = _met(scene, frozenset(blocked))
     for task in open_:
         if task.id not in blocked and task.id in scene.index and scene.index[task.id] not in met:
-            blocked[task.id] = "waits for a task that does not end"
+            blocked[task.id] = _BEHIND
     return [{"key": keys[t.id], "why": blocked[t.id]} for t in open_ if t.id in blocked and dag in (None, t.dag)]
 
 
@@ -353,7 +361,7 @@ def _answer(question: ForecastQuestion, runs: int, seed: int) -> v.ForecastView:
     wanted = [n for n in range(len(scene.jobs)) if about is None or n in about]
     return {
         "now": now,
-        "tasks": len(wanted),
+        "tasks": question.open_tasks,
         "agents": len(staff.workers),
         "agents_are": staff.found,
         "runs": runs,
@@ -369,6 +377,7 @@ def _answer(question: ForecastQuestion, runs: int, seed: int) -> v.ForecastView:
         "finished": question.finished,
         "left_out": question.left_out[:SHOWN],
         "left_out_count": len(question.left_out),
+        "left_out_why": dict(Counter(_CAUSES[x["why"].partition(": ")[0]] for x in question.left_out).most_common()),
     }
 
 

@@ -59,7 +59,7 @@ SHOWN = (
 
 
 OF_BRIEF = ("title", "description", "spec", "metadata", "constraints", "output", "touches")
-FIELDS = (*SHOWN, "tier", *OF_BRIEF, "last_error")  # of a task's view
+FIELDS = (*SHOWN, "tier", *OF_BRIEF, "last_error", "expected_at")  # of a task's view
 _shown_of = attrgetter(*SHOWN)
 _wanted_of = attrgetter(*OF_BRIEF)
 
@@ -75,7 +75,10 @@ def task_view(work: UnitOfWork, task: Task, brief: Brief) -> v.TaskView:
         from tenure.core.task_secrets import masked  # most tasks have none; keeps startup fast
 
         spec, others = masked(spec), [masked(value) for value in others]
-    return view_of(_shown_of(task), (title, description, spec, *others), task.last_error)
+    view = view_of(_shown_of(task), (title, description, spec, *others), task.last_error)
+    if task.done_by is not None:  # never of a plain task
+        view["expected_at"] = task.done_by
+    return view
 
 
 def view_of(shown: Iterable[Any], wanted: Iterable[Any], last_error: LastError | None) -> v.TaskView:

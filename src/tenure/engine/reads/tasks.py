@@ -112,7 +112,7 @@ def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
     return view  # type: ignore[no-any-return]
 
 
-FILTERS = ("state", "track", "type", "agent", "session", "dag", "parent")
+FILTERS = ("state", "track", "type", "agent", "session", "dag", "parent", "idempotency_key")
 ORDERS = ("created_at", "updated_at", "priority", "key", "deadline", "completed_at")
 
 
@@ -397,16 +397,14 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
     mine = work.find(Claim, {"project": project, "session": id}, order="acquired_at")
     held = [t for t in work.find(Task, {"project": project, "session": id}) if claims.is_held(t)]
     log: list[Any] = [_remembered(event) for event in events[-MOST_LISTED:] if event.kind in _MEMORY]
-    renewed = [(c, c.renewals) for c in mine if c.renewals]
-    renewed += [
-        (c, t.renewals) for t in held for c in mine if c.id == claims.claim_id(t.id, t.generation) and t.renewals
-    ]
-    log += [
-        {"event": "lease_renewed", "task": c.task, "generation": c.generation, "agent": c.agent, "count": n}
-        for c, n in renewed
-    ]
-    done = work.get_many(Task, project, [c.task for c in mine if c.result_accepted])
+    live = {claims.claim_id(t.id, t.generation): t for t in held}
+    claimed = work.get_many(Task, project, [c.task for c in mine])
+    log += [_renewals(c, claimed[c.task], live.get(c.id)) for c in mine if c.task in claimed]
+    log = sorted((line for line in log if line.get("count") != 0), key=lambda line: line["time"])
+    done = {c.task: claimed[c.task] for c in mine if c.result_accepted and c.task in claimed}
     agent = work.get(Agent, project, row.agent)
+    assigned = dict.fromkeys((*(agent.tracks if agent else ()), *tracks_of(work, project, row.agent)), row.agent)
+    assigned |= {t.track: t.agent for t in held if t.agent}
     answer: v.SessionView = _session_entry(row) | {
         "tenant": work.context.tenant,
         "project": project,
@@ -415,12 +413,24 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
         "more": len(events) > MOST_LISTED,
         "active_claims": [fields_of(t, "key track generation agent lease_until") for t in held],
         "completed": sorted(t.key for t in done.values()),
-        "track_assignments": sorted(
-            {*(agent.tracks if agent else ()), *(t.track for t in held), *tracks_of(work, project, row.agent)}
-        ),
+        "track_assignments": dict(sorted(assigned.items())),
         "track_progress": track_progress(work, project),
     }
     return answer
+
+
+def _renewals(claim: Claim, task: Task, live: Task | None) -> Any:
+    """The renewals of a claim in one line, at the time of the last; of a claim that has ended, at its end."""
+    at = claim.released_at if live is None else (live.lease_until or 0) - (live.lease or 0)
+    return _keyed(task.key) | {
+        "event": "lease_renewed", "time": at or claim.acquired_at, "track": task.track, "generation": claim.generation,
+        "agent": claim.agent, "count": (claim if live is None else live).renewals,
+    }  # fmt: skip
+
+
+def _keyed(name: str | None) -> dict[str, Any]:
+    key = ids.parse_key(name or "")
+    return {"task": name, "sequence": key.sequence if key else None}
 
 
 _REFUSED = frozenset({"task.result_refused", "task.output_refused"})
@@ -430,11 +440,9 @@ def _remembered(event: Event) -> Any:
     """A line of a session's memory; the outcome is that of a submitted result."""
     is_refused = event.kind in _REFUSED or (event.kind == "task.failed" and "validator" in event.details)
     outcome = "REJECTED" if is_refused else "ACCEPTED" if event.kind == "task.completed" else None
-    key = ids.parse_key(event.key or "")
     return fields_of(event, "time track generation agent details") | {
+        **_keyed(event.key),
         "event": "result_submitted" if is_refused else _MEMORY[event.kind],
-        "task": event.key,
-        "sequence": key.sequence if key else None,
         "outcome": outcome,
         "work_product": event.details.get("work_product"),
     }

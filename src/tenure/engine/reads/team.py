@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import inputs, limits, team
+from tenure.core import inputs, lifecycle, limits, team
 from tenure.core import queries as q
+from tenure.core.errors import InvalidInput
 from tenure.core.inputs import SECOND
 from tenure.core.records import Agent, HealthMinute, Task
+from tenure.engine.budgets.budget_reads import headroom
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.rows import brief_of, fields_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
@@ -31,8 +33,7 @@ def agents(
 def agent(work: UnitOfWork, project: str, name: str) -> v.AgentInFull:
     """One agent with its last hour."""
     row = known_or_refused(work, project, name)
-    view: v.AgentInFull = {**_shown(work, row), "minutes": _last_hour(work, row)}
-    return view
+    return {**_shown(work, row), "budgets": headroom(work, project, name)["budgets"], "minutes": _last_hour(work, row)}
 
 
 def _shown(work: UnitOfWork, row: Agent) -> v.AgentView:
@@ -53,11 +54,19 @@ def health(work: UnitOfWork, project: str, name: str) -> v.HealthView:
     return answer
 
 
-def tasks(work: UnitOfWork, project: str, name: str) -> list[v.TaskView]:
+def tasks(work: UnitOfWork, project: str, name: str, state: tuple[str, ...] | None = None) -> list[v.TaskView]:
     known_or_refused(work, project, name)
-    held = work.find(Task, {"project": project, "agent": name})
+    held = work.find(Task, {"project": project, "agent": name} | ({} if state is None else {"state": _held(state)}))
     held.sort(key=lambda task: (task.claimed_at or 0, task.id))
     return [task_view.task_view(work, task, brief_of(work, task)) for task in held]
+
+
+def _held(wanted: tuple[str, ...]) -> tuple[str, ...]:
+    for word in wanted:
+        state = inputs.check_choice(lifecycle.state_named(word), lifecycle.STATES, "state")
+        if state not in lifecycle.HELD:
+            raise InvalidInput(f"no agent holds a task that is {state}", "the events of an agent name what it ended")
+    return tuple(map(lifecycle.state_named, wanted))
 
 
 def _last_hour(work: UnitOfWork, row: Agent) -> list[v.MinuteView]:

@@ -267,9 +267,14 @@ class Builder:
         """A single task that gets subtasks becomes a dag with counts."""
         if ids.has_dag_row(parent) or self.work.get(Dag, parent.project, parent.dag) is not None:
             return
-        dag = Dag(project=parent.project, id=parent.dag, created_by=self.created_by, created_at=self.work.now)
+        dag = Dag(project=parent.project, id=parent.dag, title=self._title_of(parent),
+                  created_by=self.created_by, created_at=self.work.now)  # fmt: skip
         dag = graph.counted(dag, None, graph.part(parent))
         self.work.record("dag.created", dag, project=parent.project, details={"dag": dag.id, "title": dag.title})
+
+    def _title_of(self, task: Task) -> str:
+        brief = self.work.get(Brief, task.project, task.id)
+        return brief.title if brief else ""
 
     # --- edges ---
 

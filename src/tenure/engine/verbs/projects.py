@@ -10,16 +10,16 @@ from tenure.core.records import Project, Task, Track, replace
 from tenure.engine.runtime.rows import TRACKS_LISTED, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
-TRACKS = {
-    "A": "Core Architecture",
-    "B": "Data",
-    "C": "API",
-    "D": "Frontend",
-    "E": "Infrastructure",
-    "F": "Testing",
-    "G": "Documentation",
-    "X": "Experimental",
-    "Z": "Maintenance",
+TRACKS = {  # code → name and purpose
+    "A": ("Core Architecture", "what everything else is built on"),
+    "B": ("Data", "models, storage and migrations"),
+    "C": ("API", "interfaces for other programs"),
+    "D": ("Frontend", "what people see and use"),
+    "E": ("Infrastructure", "builds, deployment and operation"),
+    "F": ("Testing", "tests, and what they run on"),
+    "G": ("Documentation", "pages for users and developers"),
+    "X": ("Experimental", "trials that may be thrown away"),
+    "Z": ("Maintenance", "fixes, upgrades and clean-up"),
 }
 LEAD = ("auto", "off", "default")
 PAGE = limits.REORDERED
@@ -82,7 +82,7 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
         from tenure.engine.budgets.budget_verbs import joined  # once per project; keeps startup fast
 
         project = joined(work, project)
-        tracks = [Track(project=cmd.project, id=code, name=name) for code, name in TRACKS.items()]
+        tracks = [Track(project=cmd.project, id=x, name=name, purpose=purpose) for x, (name, purpose) in TRACKS.items()]
         work.record("project.created", project, *tracks, project=cmd.project)
         return Outcome(outcome="CREATED", command_id=work.command_id)
     if project == before:

@@ -49,7 +49,7 @@ class Day:
 
     def __init__(self, scene: Scene, question: ForecastQuestion, draws: Draws) -> None:
         self.scene, self.draws, self.question = scene, draws, question
-        self.agents = [worker.row.id for worker in question.staff.workers]
+        self.agents = [worker.row.id.replace("+", "imagined-") for worker in question.staff.workers]
         self.ends: list[tuple[int, int, int, int, str]] = []  # time, order, job, agent, receipt
         self.began: dict[int, int] = {}
         self.numbers: dict[int, int] = {}
@@ -308,6 +308,8 @@ class Forecasts(Stage):
             behind: "waits for a task that does not end",
         }
         assert [p["key"] for p in view["path"]] == [free]
+        assert (view["tasks"], view["left_out_count"]) == (4, 3)
+        assert view["left_out_why"] == {"drafts": 1, "paused": 1, "behind a task that does not end": 1}
 
     def test_a_plan_is_forecast_without_being_applied(self, scene: Scene) -> None:
         for _ in range(5):

@@ -62,6 +62,14 @@ class OwnClaims(Stage):
         with pytest.raises(NotAllowed, match="you are agent bo, not ann"):
             read_query(scene.engine, query, Principal(role="agent", agent="bo"))
 
+    def test_without_an_agent_a_session_shows_the_claims_of_all_its_agents(self, scene: Scene) -> None:
+        for agent in ("ann", "bo"):
+            scene.take(scene.add(), agent, session="team")
+        query = q.OwnClaims(project=PROJECT, session="team")
+        assert [claim["agent"] for claim in read_query(scene.engine, query, Principal(role="member"))] == ["ann", "bo"]
+        with pytest.raises(NotAllowed, match="its claims alone"):
+            read_query(scene.engine, query, Principal(role="agent", agent="bo"))
+
     @pytest.mark.parametrize("act", BY_ITS_OWN_WORD)
     def test_a_claim_that_its_holder_ended_is_not_among_them(self, scene: Scene, act: str) -> None:
         key = scene.add()

@@ -63,10 +63,33 @@ class Reads(Stage):
         first, second = scene.add("first"), scene.add("second")
         scene.take(second, "ann")
         scene.pass_time(seconds=1)
-        scene.take(first, "ann")
+        receipt = scene.take(first, "ann")
         assert [task["key"] for task in look(scene, q.AgentTasks, agent="ann")] == [second, first]
         with pytest.raises(NotFound):
             look(scene, q.AgentTasks, agent="nobody")
+        scene.do(c.Start, receipt=receipt)
+        assert [task["key"] for task in look(scene, q.AgentTasks, agent="ann", state=("running",))] == [first]
+        assert [task["key"] for task in look(scene, q.AgentTasks, agent="ann", state=("claimed",))] == [second]
+        with pytest.raises(InvalidInput, match="no agent holds a task that is completed"):
+            look(scene, q.AgentTasks, agent="ann", state=("completed",))
+
+    def test_a_task_is_found_by_its_idempotency_key(self, scene: Scene) -> None:
+        scene.add("other", idempotency_key="k2")
+        scene.add("wanted", idempotency_key="k1")
+        assert titles(scene, idempotency_key="k1") == ["wanted"]
+        assert titles(scene, idempotency_key="k3") == []
+
+    def test_an_agent_is_shown_with_what_its_budgets_leave(self, scene: Scene) -> None:
+        scene.do(c.Register, agent="ann")
+        assert look(scene, q.ShowAgent, agent="ann")["budgets"] == []
+        scene.do(c.SetBudget, scope="agent:ann", usd="2")
+        (left,) = look(scene, q.ShowAgent, agent="ann")["budgets"]
+        assert left == {"budget": "agent:ann", "currency": "usd", "headroom": "2.00"}
+
+    def test_the_first_subtask_makes_a_dag_with_the_title_of_its_parent(self, scene: Scene) -> None:
+        parent = scene.add("Build the page")
+        scene.do(c.Spawn, receipt=scene.take(parent, "ann"), tasks=(NewTask(title="part"),), wait=False)
+        assert [dag["title"] for dag in look(scene, q.Dags)] == ["Build the page"]
 
     # --- the log --------------------------------------------------------------------------------------------------
 

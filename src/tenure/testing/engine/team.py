@@ -322,7 +322,24 @@ class Team(Stage):
         memory = read_query(scene.engine, ShowSession(project=PROJECT, session=scene.last_claim(key).session))
         (held,) = memory["active_claims"]
         assert (held["key"], held["generation"], held["lease_until"]) == (key, 1, scene.now + 60_000_000)
-        assert memory["track_assignments"] == ["A"]
+        assert memory["track_assignments"] == {"A": "ann"}
+
+    def test_a_session_remembers_the_renewals_of_each_claim_in_its_place(self, scene: Scene) -> None:
+        first, second = scene.add(), scene.add(track="B")
+        ended, live = (scene.take(key, "ann", session="s-ann", lease=60) for key in (first, second))
+        for receipt in (ended, live, live):
+            scene.pass_time(seconds=10)
+            scene.do(c.Renew, receipt=receipt, lease=60)
+        renewed = scene.now
+        scene.submit(ended)
+        scene.pass_time(seconds=10)
+        log = read_query(scene.engine, ShowSession(project=PROJECT, session="s-ann"))["task_log"]
+        assert [line["time"] for line in log] == sorted(line["time"] for line in log)
+        lines = [line for line in log if line["event"] == "lease_renewed"]
+        assert {(x["task"], x["track"], x["sequence"], x["count"], x["time"]) for x in lines} == {
+            (first, "A", 1, 1, renewed),
+            (second, "B", 1, 2, renewed),
+        }
 
     def test_addresses_are_resolved_when_sent(self, scene: Scene) -> None:
         for agent in ("ann", "bo", "gone"):

@@ -261,7 +261,7 @@ class Tracks(Stage):
         status = read_query(scene.engine, q.Status(project=PROJECT))
         assert status["tracks"]["B"]["assigned"] == ["ann"]
         memory = read_query(scene.engine, q.ShowSession(project=PROJECT, session="s-ann"))
-        assert memory["track_assignments"] == ["B"]
+        assert list(memory["track_assignments"]) == ["B"]
         why = read_query(scene.engine, q.Why(project=PROJECT, task=waiting))
         assert "track B is assigned to ann" in why["reasons"]
         could = {one["agent"]: one["why_not"] for one in why["agents"]}

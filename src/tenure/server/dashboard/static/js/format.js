@@ -60,6 +60,9 @@ export function lasting(seconds) {
   return hours % 24 && days < 10 ? `${days} d ${hours % 24} h` : `${days} d`;
 }
 
+// The time that an overview's figures are of.
+export const period = (flow) => lasting((Date.parse(flow.now) - Date.parse(flow.since)) / 1000);
+
 // The same in one unit, for narrow columns.
 export function briefly(seconds) {
   const whole = Math.max(0, Math.floor(seconds));

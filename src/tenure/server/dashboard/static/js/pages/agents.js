@@ -11,7 +11,7 @@ import { Progress } from "../parts/states.js";
 import { done } from "../parts/toasts.js";
 import { TaskLink, address } from "../router.js";
 import { Time, now } from "../time.js";
-import { NOTHING, counted, number } from "../format.js";
+import { NOTHING, counted, number, period } from "../format.js";
 
 const TONES = { active: "work", idle: "ready", draining: "odd", stale: "bad", offline: "rest" };
 const ORDER = Object.keys(TONES);
@@ -36,7 +36,7 @@ export function Agents({ project }) {
       ? [items.filter((one) => !isPerson(one)), items.filter(isPerson)].map((some, place) => some.length > 0 && html`
           ${place === 1 && html`<h2 class="section-head below-panel">Shells of people</h2>`}
           <ul class="cards agents">${sorted(some).map((agent) => html`<${Card} key=${agent.name}
-            project=${project} agent=${agent} did=${did[agent.name]} tasks=${tasks} ask=${ask} />`)}</ul>`)
+            project=${project} agent=${agent} flow=${flow.data} did=${did[agent.name]} tasks=${tasks} ask=${ask} />`)}</ul>`)
       : html`<${NoAgents} />`}<//>
     ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
 }
@@ -60,7 +60,7 @@ function sorted(agents) {
   return [...agents].sort((a, b) => place(a) - place(b) || a.name.localeCompare(b.name));
 }
 
-function Card({ project, agent, did, tasks, ask }) {
+function Card({ project, agent, flow, did, tasks, ask }) {
   const isCooling = agent.cool_until && Date.parse(agent.cool_until) > now();
   return html`<li class=${`card agent ${agent.status}`}>
     <div class="card-head">
@@ -76,7 +76,7 @@ ${agent.terminated_for && html`: <span class="text">${agent.terminated_for}</spa
       ["Last seen", html`<${Time} at=${agent.last_seen} />`],
       agent.next_heartbeat_at && ["Next heartbeat", html`<${Heartbeat} at=${agent.next_heartbeat_at} />`],
       agent.task && agent.expected_at && ["Expects to be done", html`<${Time} at=${agent.expected_at} />`],
-      ["Busy in the last hour", did ? html`<${Progress} percent=${Math.round(100 * did.busy)} />` : NOTHING],
+      [`Busy in the last ${!flow || flow.is_whole ? "hour" : period(flow)}`, did ? html`<${Progress} percent=${Math.round(100 * did.busy)} />` : NOTHING],
       ["Completed · failed · lost", did ? `${did.completed} · ${did.failed} · ${did.lost}` : "0 · 0 · 0"],
       ["Models", agent.models?.join(", ")],
       ["Capabilities", agent.capabilities?.join(", ")],

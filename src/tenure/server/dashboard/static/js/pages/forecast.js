@@ -15,6 +15,7 @@ const SOURCES = {
   "like tasks": "from finished tasks of their type and size", "same type": "from finished tasks of their type",
   "other tasks": "from other finished tasks", estimate: "from their own estimates", nothing: "15 minutes assumed",
 };
+const causes = (found) => Object.entries(found.left_out_why).map(([why, count]) => `${why}: ${number(count)}`).join(", ");
 const share = (part) => `${Math.round(100 * part)} %`;
 
 // Played when the page opens and on request: a forecast costs the server seconds, so it does not follow every change.
@@ -56,13 +57,18 @@ function submitted(event, again) {
 
 function Nothing({ project, found }) {
   return html`<${Empty} title=${found.tasks ? "No run ends any task" : "No open tasks"}>
-    <p>${found.tasks ? "All open tasks wait for a person." : "Add tasks or apply a plan; then come back."}</p>
+    <p>${found.tasks ? `None of ${counted(found.tasks, "open task")} ends.` : "Add tasks or apply a plan; then come back."}</p>
   <//><${LeftOut} project=${project} found=${found} />`;
 }
 
 function Found({ project, found }) {
-  const { finish, cost, one_more: more } = found;
+  const { finish, cost, one_more: more, left_out_count: missing } = found;
+  const about = missing
+    ? `${number(found.tasks - missing)} of ${counted(found.tasks, "open task")}` : counted(found.tasks, "open task");
   return html`
+    ${missing > 0 && html`<div class="banner odd" role="status">
+      <strong>${`The figures are of ${about}.`}</strong> ${`No run ends the others (${causes(found)}).`}
+    </div>`}
     <div class="tiles">
       <${Tile} label="Half of the runs end within" value=${lasting(finish.p50)}>${moment(finish.p50_at)}<//>
       <${Tile} label="9 of 10 runs end within" value=${lasting(finish.p90)}>${moment(finish.p90_at)}<//>
@@ -72,7 +78,7 @@ function Found({ project, found }) {
         ${more.saves >= 1 ? "sooner" : "other things decide"}<//>
       <${Tile} label="Guessed" value=${share(found.guessed)} tone=${found.guessed > 0.5 ? "odd" : ""}>of the work<//>
     </div>
-    <p class="quiet">${counted(found.tasks, "open task")}, ${counted(found.agents, "agent")} \
+    <p class="quiet">${about}, ${counted(found.agents, "agent")} \
 (${AGENTS[found.agents_are] ?? found.agents_are}), ${number(found.runs)} runs. ${found.dead_letters > 0
       && `A task fails for good in ${share(found.dead_letters)} of the runs and needs a person.`}</p>
     <div class="stack wide-gap below-panel"><${Budgets} found=${found} />
@@ -114,7 +120,8 @@ function Sources({ found }) {
 function LeftOut({ project, found }) {
   if (!found.left_out_count) return null;
   const more = found.left_out_count - found.left_out.length;
-  return html`<${Panel} title="Not in it">
+  return html`<${Panel} title=${`Not in it: ${counted(found.left_out_count, "open task")}`}>
+    <p class="note">${causes(found)}</p>
     <ul class="stack">${found.left_out.map((one) => html`<li key=${one.key}>
       <${TaskLink} project=${project} task=${one.key} class="mono" /> <span class="text">${one.why}</span></li>`)}
       ${more > 0 && html`<li class="faint">and ${number(more)} more</li>`}</ul>

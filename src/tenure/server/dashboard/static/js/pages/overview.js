@@ -9,7 +9,7 @@ import { Panel, Tile } from "../parts/panels.js";
 import { Bar, State } from "../parts/states.js";
 import { TaskLink, address, filter, useRoute } from "../router.js";
 import { Time } from "../time.js";
-import { HELD, NOTHING, STATES, briefNumber, dollars, lasting, number, percent, shortKey } from "../format.js";
+import { HELD, NOTHING, STATES, briefNumber, dollars, lasting, number, percent, period, shortKey } from "../format.js";
 import { AgentStatus } from "./agents.js";
 import { Money } from "./money.js";
 
@@ -40,6 +40,7 @@ export function Overview({ project, status }) {
     </header>
     <${Loaded} of=${status} lines=${3} what="Loading the overview">${(now) => html`
       <${Stopped} stopped=${now.stopped} />
+      <${Shorter} flow=${flow.data} minutes=${minutes} />
       <${Tiles} project=${project} now=${now} flow=${flow.data} />
       ${Object.keys(now.tasks).length
         ? html`<${Work} project=${project} now=${now} flow=${flow} />`
@@ -53,6 +54,15 @@ function Stopped({ stopped }) {
   const scopes = lines.map(([scope, why]) => `${scope.replace(/:$/, "").replace(":", " ")}${why ? `: ${why}` : ""}`);
   return html`<div class="banner odd" role="status">
     <strong>Stopped.</strong> ${`No tasks are claimed in ${scopes.join("; ")}.`}
+  </div>`;
+}
+
+// The sums read the end of the log; where that does not reach back far enough, they are of a shorter time.
+function Shorter({ flow, minutes }) {
+  if (!flow || flow.is_whole) return null;
+  return html`<div class="banner odd" role="status">
+    <strong>${`The figures are of the last ${period(flow)}, not of ${new Map(RANGES).get(minutes)}.`}</strong> \
+The log of that time is longer than this page reads.
   </div>`;
 }
 
@@ -109,7 +119,7 @@ const completed = (flow) => flow.steps.reduce((sum, step) => sum + step.complete
 
 function rate(flow) {
   const hours = Math.max((Date.parse(flow.now) - Date.parse(flow.since)) / 3.6e6, 1 / 60);
-  return `${briefNumber(Math.round(completed(flow) / hours))} per hour`;
+  return `in the last ${period(flow)}, ${briefNumber(Math.round(completed(flow) / hours))} per hour`;
 }
 
 function tokens(usage) {
@@ -127,8 +137,7 @@ function Throughput({ data }) {
     <${Chart} series=${FLOW} rows=${rows} label="Tasks completed, and attempts failed or lost, over time" />
     ${durations && html`<p class="note">
       ${`Claims lasted ${lasting(durations.median)} (median), at most ${lasting(durations.longest)}.`}
-    </p>`}
-    ${!data.is_whole && html`<p class="note">The log is long: data since <${Time} at=${data.since} />.</p>`}`;
+    </p>`}`;
 }
 
 function Depth({ data }) {

@@ -50,14 +50,13 @@ function columns(budget, projection, now) {
   return transposed([...rows, ...ahead(budget, projection, Math.max(now, from + 1))]);
 }
 
-function ahead(budget, projection, now) {
+// The line to the instant that the projection names; without one there is none, as in the text.
+export function ahead(budget, projection, now) {
   const left = unspent(budget);
-  const rate = Number(projection?.last_day) || Number(projection?.last_week) || 0; // a day's
-  const here = [now, left, rate ? left : null];
-  if (!rate || left <= 0) return [here];
-  const ends = [projection.exhausted_at, budget.until, budget.ends_at].filter(Boolean).map(seconds);
-  const end = Math.min(now + WEEK, ...ends);
-  return end > now ? [here, [end, null, Math.max(0, left - (rate * (end - now)) / (24 * HOUR))]] : [here];
+  const spent = projection?.exhausted_at ? seconds(projection.exhausted_at) : 0;
+  if (left <= 0 || spent <= now) return [[now, left, null]];
+  const end = Math.min(spent, now + WEEK, ...[budget.until, budget.ends_at].filter(Boolean).map(seconds));
+  return end > now ? [[now, left, left], [end, null, (left * (spent - end)) / (spent - now)]] : [[now, left, null]];
 }
 
 const transposed = (rows) => [0, 1, 2].map((column) => rows.map((row) => row[column]));
