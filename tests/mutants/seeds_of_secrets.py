@@ -252,6 +252,13 @@ AFTERWARDS = (
         "test_what_a_lost_master_key_sealed_stands_in_nobodys_way",
     ),
     Mutant(
+        "secrets: who knew them before a move is not searched there",
+        "engine/secrets/reseal.py",
+        "            self._known(known)\n",
+        "            pass\n",
+        "tests/engine/test_copying.py::test_who_knew_a_secret_before_the_move_is_searched_for_it_there",
+    ),
+    Mutant(
         "secrets: a command without texts needs the master key",
         OF_COMMANDS,
         "    if not _has_texts(command, names):\n        return command\n",
