@@ -81,6 +81,7 @@ def test_a_sink_that_hangs_slows_nothing_else_down(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "hanging.json").read_text())["figures"]["hanging_leases_expired"] >= 1
 
 
+@pytest.mark.nightly
 def test_hundreds_of_dead_letters_in_a_minute_are_two_messages(tmp_path: Path) -> None:
     ran = prove(tmp_path, "notices", "--letters", "100")
     held(ran, ("wrong",))
@@ -104,6 +105,7 @@ def test_a_cluster_that_loses_a_node_loses_no_message(tmp_path: Path) -> None:
     held(ran, ("lost",))
 
 
+@pytest.mark.nightly
 def test_a_nats_cluster_goes_on_without_a_node(tmp_path: Path) -> None:
     ran = prove(tmp_path, "clusters", "--sink", "nats", "--events", "300", "--kills", "1")
     held(ran, ("lost", "doubles", "out_of_order"))

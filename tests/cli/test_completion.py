@@ -136,6 +136,8 @@ SETTING_UP = {
     'eval "$(tenure completion zsh)"',
     "fish": "function fish_prompt; echo 'ready''> '; end; tenure completion fish | source",
 }
+# By day the one whose completion runs in the shell itself.
+SHELLS = ["bash", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("zsh", "fish"))]
 STARTS = {"bash": ("--norc", "--noprofile", "-i"), "zsh": ("-f", "-i"), "fish": ("--no-config", "-i")}
 
 
@@ -162,7 +164,7 @@ def created(folder: Path) -> list[str]:
     return sorted(str(path) for path in folder.rglob("*PWNED*"))
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", SHELLS)
 def test_no_name_is_run_at_any_place_where_tab_is_pressed(planted: Tenure, name: str) -> None:
     """In bash every verb and option that offers names of a store; in the others one of each kind of name."""
     every = places()
@@ -182,7 +184,7 @@ WITHOUT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", SHELLS)
 def test_a_name_that_is_inserted_is_one_word_of_the_command(planted: Tenure, name: str) -> None:
     """All but its last character is typed, TAB adds the rest, and the command gets the name as it is."""
     missed = []

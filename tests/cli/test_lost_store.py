@@ -54,6 +54,7 @@ def lost(worked: Tenure) -> Tenure:
     return worked
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_says_that_a_store_was_here_and_how_to_get_it_back(lost: Tenure, verb: str) -> None:
     copy = copies_of(lost)[-1]
@@ -236,6 +237,7 @@ def foreign(environ: dict[str, str]) -> Iterator[Tenure]:
         yield tenure
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "words", ["list", "init", "add x", "claim", "status", "doctor", "run --agent true --once", "init --force", "prime"]
 )
@@ -255,6 +257,7 @@ def test_another_users_store_belongs_to_them_and_is_no_bug(foreign: Tenure, word
     assert "rm " not in text
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("file", ["tenure.db", "tenure.toml", "folder without names"])
 def test_a_file_that_cannot_be_read_is_named(foreign: Tenure, file: str) -> None:
     home = foreign.folder / "home"

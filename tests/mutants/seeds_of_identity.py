@@ -39,7 +39,7 @@ IDENTITY = (
     Mutant(
         "identity: own claims of every agent",
         "engine/reads/claim_reads.py",
-        '"session": session, "agent": agent}',
+        '"session": session} | ({} if agent is None else {"agent": agent})',
         '"session": session}',
         "test_a_live_claim_is_its_agents_in_its_session_alone",
     ),

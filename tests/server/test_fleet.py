@@ -110,6 +110,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
     made.close()
 
 
+@pytest.mark.nightly  # the page on pools runs one by day
 def test_a_pool_drains_a_plan_and_nobody_has_started_an_agent(fleet: Fleet) -> None:
     keys = fleet.add(20)
     fleet.server.start()
@@ -159,6 +160,7 @@ def test_agents_survive_a_server_that_is_killed_and_their_work_counts(fleet: Fle
     fleet.accepted_once(keys)
 
 
+@pytest.mark.nightly
 def test_a_gateway_that_is_killed_with_its_children_leaves_no_task_in_limbo(tmp_path: Path) -> None:
     """Another machine: its own folder, home and state, reached at an address of its own."""
     with GatewayServer({"bot": agent_in(tmp_path)}, options=("--grace", "1")) as gateway:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tenure.core import queries as q
 from tenure.core.lifecycle import STATES
-from tenure.core.records import Agent, Project, Session, Task
+from tenure.core.records import Agent, Claim, Project, Session, Task
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
 
@@ -39,7 +39,9 @@ def looks(engine: Engine) -> dict[str, str]:
 def _of_project(engine: Engine, project: str) -> Iterator[tuple[str, Any]]:
     with engine.store.begin(engine.tenant, write=False) as tx:
         tasks = tx.find(Task, {"project": project})
+        claims = {(row.task, row.generation): row for row in tx.find(Claim, {"project": project}, order="acquired_at")}
         agents, sessions = ([row.id for row in tx.find(kind, {"project": project})] for kind in (Agent, Session))
+    ids = {task.key: task.id for task in tasks}
     tags = sorted({tag for task in tasks for tag in task.tags})
     asked = {"every": {"archived": True}, **{f"state {state}": {"state": (state,)} for state in STATES}}
     asked |= {f"agent {agent}": {"agent": (agent,)} for agent in agents}
@@ -55,7 +57,7 @@ def _of_project(engine: Engine, project: str) -> Iterator[tuple[str, Any]]:
     yield "ready", [task["key"] for task in read_query(engine, q.Ready(project=project, limit=PAGE))]
     for session in sessions:
         view = read_query(engine, q.ShowSession(project=project, session=session))
-        log = [_only(_OF_SESSION, entry) for entry in view["task_log"]]
+        log = [_only(_OF_SESSION, entry) for entry in _in_former_order(view["task_log"], claims, ids)]
         yield f"{session} in full", [[task["key"] for task in view["active_claims"]], view["completed"], log]
     for key in keys["every"]:
         history = read_query(engine, q.History(project=project, task=key))
@@ -63,6 +65,14 @@ def _of_project(engine: Engine, project: str) -> Iterator[tuple[str, Any]]:
         log = read_query(engine, q.TaskLog(project=project, task=key, limit=1000))
         yield f"log of {key}", [_only(_OF_EVENT, event) for event in log]
     yield "log", list(_log(engine, project))
+
+
+def _in_former_order(log: list[Any], claims: dict[Any, Claim], ids: dict[str, str]) -> list[Any]:
+    """Renewals at the end, by the task's id, those of live claims last."""
+    renewed = {(ids[e["task"]], e["generation"]): {**e, "task": ids[e["task"]]} for e in log if "count" in e}
+    ended = [renewed[name] for name, claim in claims.items() if name in renewed and claim.released_at is not None]
+    live = [renewed[name] for name, claim in claims.items() if name in renewed and claim.released_at is None]
+    return [entry for entry in log if "count" not in entry] + ended + live
 
 
 def _keys(engine: Engine, project: str, filters: dict[str, Any]) -> list[str]:

@@ -289,7 +289,8 @@ def names_of(world: World, operation: str, project: str, agent: str) -> dict[str
 
 def request_for(operation: Operation, names: dict[str, str]) -> tuple[str, str, bytes, dict[str, str]]:
     asked = [resolved(parameter) for parameter in operation.spec.get("parameters", ())]
-    required = [p for p in asked if p["in"] == "query" and p.get("required")]
+    is_own = operation.spec["operationId"] == "ownclaims"  # without an agent it is for people
+    required = [p for p in asked if p["in"] == "query" and (p.get("required") or (is_own and p["name"] == "agent"))]
     query = "&".join(f"{p['name']}={names.get(p['name'], 'x')}" for p in required)
     path = operation.path.format(**names) + (f"?{query}" if query else "")
     content = operation.spec.get("requestBody", {}).get("content", {})

@@ -422,10 +422,13 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
 def _renewals(claim: Claim, task: Task, live: Task | None) -> Any:
     """The renewals of a claim in one line, at the time of the last; of a claim that has ended, at its end."""
     at = claim.released_at if live is None else (live.lease_until or 0) - (live.lease or 0)
-    return _keyed(task.key) | {
-        "event": "lease_renewed", "time": at or claim.acquired_at, "track": task.track, "generation": claim.generation,
-        "agent": claim.agent, "count": (claim if live is None else live).renewals,
-    }  # fmt: skip
+    return fields_of(claim, "generation agent") | {
+        **_keyed(task.key),
+        "event": "lease_renewed",
+        "time": at or claim.acquired_at,
+        "track": task.track,
+        "count": (claim if live is None else live).renewals,
+    }
 
 
 def _keyed(name: str | None) -> dict[str, Any]:
