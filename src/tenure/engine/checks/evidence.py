@@ -117,7 +117,7 @@ def of_signature(work: UnitOfWork, public_key: str, signature: str, message: byt
 
 
 def check_found(work: UnitOfWork, about: Sequence[Any], ask: Callable[[], object]) -> None:
-    """Raise what `ask` raises; NeedsEvidence where it was not asked yet. `about` has all that its answer depends on."""
+    """Raise what `ask` raises; NeedsEvidence where it was not asked yet. `about`: what its answer depends on."""
     import hashlib
 
     key = hashlib.sha256(msgspec.json.encode(about)).hexdigest()

@@ -1,6 +1,6 @@
 """Who was given which secrets: until a day after the last of its claims, what it writes is searched for them.
 
-Agents sum up after they have finished. So whoever is given secrets, an agent and the API key that it used, gets a row
+Agents sum up after they have finished. So an agent that is given secrets, and the API key that it used, get a row
 with their sealed values. An edit of the task, the archive and a restart do not take them away; nothing in it is plain,
 and it opens like the task does, with the master key. The row is one of requests, since these too are swept after a day.
 """
@@ -104,7 +104,7 @@ def _ended(work: UnitOfWork, row: Request, claim: Claim | None, name: str) -> in
 
 
 def kept_on(work: UnitOfWork, row: Request) -> bool:
-    """Whether a row that has lain for a day is kept for another, with what is still known."""
+    """Whether a row that has lain for a day is kept for another, with the secrets that are still known."""
     left = _still_known(work, row)
     if left:
         work.put(replace(row, outcome={"secrets": left}, at=work.now))

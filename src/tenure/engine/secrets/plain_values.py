@@ -51,7 +51,7 @@ def seen_in(engine: Engine) -> list[str]:
 
 
 def told(seen: list[str]) -> tuple[str, str]:
-    """For `doctor` and the log of `serve`: what is so, and what to do."""
+    """For `doctor` and the log of `serve`: the finding, and what to do."""
     more = f" and {len(seen) - NAMED} more" if len(seen) > NAMED else ""
     return (
         f"stored as given, though secret by their names, and shown to everybody: {', '.join(seen[:NAMED])}{more}",

@@ -97,7 +97,7 @@ class Resealing:
         work.record("task.resealed", replace(brief, spec=stored, metadata=metadata), task=task, level="debug")
 
     def _may_seal(self, task: Task, spec: Any, metadata: Any) -> bool:
-        """A holder reads its task as it claimed it; and all secrets of a task need names and sizes of their own."""
+        """A holder reads its task as it claimed it; and the secrets of a task need different names."""
         if is_held(task):
             return False
         there = [*sealed_in(spec, "/spec"), *sealed_in(metadata, "/metadata")]
