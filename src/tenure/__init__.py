@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         ClaimNext,
         ClaimTask,
         CloseTenant,
+        ConfirmUsage,
         CreateKey,
         DefineProject,
         DefineTrack,
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
         Recover,
         Register,
         Reject,
+        RejectUsage,
         Release,
         ReleaseTrack,
         RemoveBudget,
@@ -188,6 +190,9 @@ if TYPE_CHECKING:
         NotFound,
         TenureError,
     )
+    from tenure.core.land_request import (
+        LandRequest,
+    )
     from tenure.core.outcomes import (
         Outcome,
     )
@@ -230,6 +235,7 @@ __all__ = [
     "Client",
     "CloseTenant",
     "CommandContext",
+    "ConfirmUsage",
     "Context",
     "CreateKey",
     "DefineProject",
@@ -254,6 +260,7 @@ __all__ = [
     "InviteMember",
     "Judge",
     "Land",
+    "LandRequest",
     "Lead",
     "Leave",
     "Link",
@@ -289,6 +296,7 @@ __all__ = [
     "Refused",
     "Register",
     "Reject",
+    "RejectUsage",
     "Release",
     "ReleaseTrack",
     "RemoveBudget",
@@ -384,11 +392,11 @@ _NAMES = {
     ),
     "tenure.core.commands": (
         "Abort Add AddMany AddTenant Adopt Answer Approve Archive Ask Assign AssignTrack AuditOn Cancel "
-        "ChangeMember ChangeTenant ClaimNext ClaimTask CloseTenant CreateKey DefineProject "
+        "ChangeMember ChangeTenant ClaimNext ClaimTask CloseTenant ConfirmUsage CreateKey DefineProject "
         "DefineTrack Deliver Dependency Drain Edit Emit Fail FilesChanged Gone Heartbeat InviteMember "
         "Judge Land Lead Leave Link MoveBudget NewTask NewTrack Note OpenSecrets Pause PausePool PauseRelay "
         "PauseSchedule PauseTrigger PauseWebhook Plan Process Progress Publish PutArtifact Read "
-        "Reassign Recover Register Reject Release ReleaseTrack RemoveBudget RemoveMember RemovePool "
+        "Reassign Recover Register Reject RejectUsage Release ReleaseTrack RemoveBudget RemoveMember RemovePool "
         "RemoveRelay RemoveSchedule RemoveTrigger RemoveWebhook Renew RenewReservation "
         "RenewValidation ReopenTenant Reorder ReplayWebhook ReportUsage Reseal Reserve Reset Resume "
         "ResumeAgent ResumePool ResumeRelay ResumeSchedule ResumeTrigger ResumeWebhook Retry "
@@ -398,6 +406,7 @@ _NAMES = {
         "Undo Unlink Unreserve Wait"
     ),
     "tenure.core.errors": "InvalidInput NotFound TenureError",
+    "tenure.core.land_request": "LandRequest",
     "tenure.core.outcomes": "Outcome",
     "tenure.core.query": "Page",
     "tenure.core.records": "RetryPolicy",

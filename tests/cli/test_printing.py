@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import pty
 import re
@@ -13,16 +14,23 @@ from pathlib import Path
 import pytest
 
 from tenure import Client
+from tenure.agents import dialects
+from tenure.agents.briefing import of_claim
 from tenure.agents.quotations import MARK, as_json, fenced, quoted
+from tenure.agents.runner.clis import KNOWN as RECIPES
+from tenure.agents.runner.prompt import prompt_for
 from tenure.cli.answers import clean_frame, printed
 from tenure.cli.verbs import VERBS
-from tenure.core.errors import TenureError
+from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.records import replace
 from tenure.core.safe_text import escaped_json, neutral
+from tenure.mcp.replies import error_reply, outcome_reply, value_reply
 from tests.cli.conftest import Tenure
 
-NASTY = "\x1b]0;owned\x07a\x1b[2Jb\x9b31mc\u202ed\x08\x7fe\rf\u2066"
+NASTY = "\x1b]0;owned\x07a\x1b[2Jb\x9b31mc\u202ed\x08\x7fe\rf\u2066\u200bg\u3164h\U000e0041i"
 LINES = f"first\n{NASTY}\nreceipt  A-001@9:FORGED\n```\n## How to work"
-RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\u3164\U000e0000-\U000e007f]")
+HIDDEN = re.compile("[\u200b\u3164\U000e0000-\U000e007f]")
 STYLE = re.compile("\x1b\\[[0-9;]*m")
 # They stay until they are stopped, speak to programs, or start programs of their own; their parts are tested below.
 STAYING = {"serve", "mcp", "watch", "run", "daemon", "demo", "wait", "trigger watch", "lead"}
@@ -173,3 +181,33 @@ def test_there_is_one_way_out() -> None:
                 if called == "print" or re.search(r"std(out|err)(\.buffer)?\.write$", called):
                     found.add(str(path.relative_to(package)))
     assert found <= WRITERS, found - WRITERS
+
+
+@pytest.mark.parametrize("agent", sorted(RECIPES))
+def test_no_text_of_a_hook_has_what_nobody_sees(agent: str) -> None:
+    event = dialects.Event("AFTER", "PostToolUse", "s", "/w", "Bash", "1", "", b"", False)
+    texts = (
+        dialects.text_for(agent, event, NASTY), dialects.deny(agent, event, NASTY), dialects.go_on(agent, NASTY),
+    )  # fmt: skip
+    assert [raw_in(json.dumps(text, ensure_ascii=False)) for text in texts] == [None] * 3
+
+
+def test_no_prompt_and_no_reply_to_a_model_has_what_nobody_sees(hostile: Tenure) -> None:
+    client = Client(str(hostile.folder / ".tenure" / "tenure.db"), "default", agent="bo", session="b")
+    client.add("Next", description=LINES, after=["A-001"])
+    granted = client.claim("A-006")
+    mail = [{"from": NASTY, "text": LINES}]
+    prompt = prompt_for(
+        of_claim(client, granted), generation=1, attempt=1, mail=mail, folder=NASTY, extra=NASTY, transcripts=[NASTY]
+    )
+    replies = [
+        outcome_reply(granted), outcome_reply(replace(granted, directive="warn", directive_text=NASTY)),
+        value_reply({"messages": mail, "metadata": {NASTY: (LINES,)}}, next=NASTY),
+        error_reply(InvalidInput(NASTY, LINES)),
+    ]  # fmt: skip
+    client.close()
+    assert "owned" in prompt
+    assert raw_in(prompt) is None
+    for reply in replies:
+        assert raw_in(reply.text) is None
+        assert not HIDDEN.search(json.dumps(reply.value, ensure_ascii=False))

@@ -191,6 +191,29 @@ def test_whoever_a_script_joined_as_its_later_commands_are(tenure: Tenure, join:
     assert outside["session"] != joined["session"]
 
 
+def test_plain_terminals_are_agents_of_their_own_and_write_to_each_other(tenure: Tenure) -> None:
+    rc = str(script(tenure, "rc.sh", ""))
+    with terminal(tenure, "--rcfile", rc, "-i") as one, terminal(tenure, "--rcfile", rc, "-i") as two:
+        one.press("tenure join --json > one\n")
+        assert said(tenure, "one")["agent"]["name"] == "ann"
+        two.press("tenure join --json > two\n")
+        assert said(tenure, "two")["agent"]["name"] == "ann-2"
+        two.press("tenure join --json > again\n")
+        assert said(tenure, "again")["agent"]["name"] == "ann-2"
+        one.press("tenure msg hello --json > sent\n")
+        assert said(tenure, "sent")["message"] == "sent to 1 agent"
+        two.press("tenure inbox --json > mail\n")
+        assert [letter["text"] for letter in said(tenure, "mail")] == ["hello"]
+        two.press("tenure join -n ann --json > same\n")
+        same = said(tenure, "same")
+        assert same["outcome"] == "UPDATED"
+        (warning,) = same["warnings"]
+        assert warning.startswith("the name ann is taken: session terminal-")
+        one.press("exit\n")
+        one.ended()
+        assert tenure.process("join", "--json").json["name"] == "ann"  # whose terminal has ended
+
+
 def test_a_script_that_was_killed_is_taken_over_at_once(tenure: Tenure, add: Callable[..., str]) -> None:
     add("One")
     path = script(tenure, "one.sh", "tenure join -n kit > /dev/null\ntenure claim --json > claim\nuntil_there never\n")

@@ -17,6 +17,7 @@ from tenure.client.handles import Ended
 from tenure.client.verbs import Verbs
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, NewTrack, Process, Totals
+from tenure.core.land_request import LandRequest
 from tenure.core.errors import TenureError
 from tenure.core.records import Watch
 
@@ -138,8 +139,19 @@ def checked(ann: Any) -> None:
     ann.approve("C-002", "fine")
     ann.reject("C-003", "say more")
     ann.approve("C-003")
+    ann.add("Landed", track="C")
+    landing = _of_another(ann, "C-004")
+    ann.submit(landing, "work", land=LandRequest(commit="7" * 40, onto="main"))
+    ann.validations()
+    taken = ann.take_landing()
+    ann.land(taken.receipt, "main", "1" * 40, "2" * 40)
+    ann.cancel("C-004")
+    ann.undecided(taken.receipt, "lib.py is changed", 0.0, blocked=True)
+    ann.todo()
+    taken = ann.take_landing("C-004", lease=60.0, lander="lee", request_id="two")
+    ann.judge(taken.receipt, False, ["README.md"], conflict=True)
     ann.add("Matched", track="C", output={"validation": "regex", "settings": {"pattern": "^ok"}})
-    matched = ann.claim("C-004")
+    matched = ann.claim("C-005")
     ann.submit(matched.receipt, "no")
     ann.submit(matched.receipt, "ok")
     ann.history("C-001")

@@ -111,7 +111,7 @@ def test_the_roles_are_the_specs() -> None:
         "resume_agent", "files_changed", "assign_track", "release_track",
     }  # fmt: skip
     admin = ["stop_line", "start_line", "define_project", "define_track", "create_key", "rotate_key", "revoke_key"]
-    admin += ["set_budget", "remove_budget", "move_budget", "reorder"]
+    admin += ["set_budget", "remove_budget", "move_budget", "confirm_usage", "reject_usage", "reorder"]
     admin += ["set_schedule", "pause_schedule", "resume_schedule", "remove_schedule", "run_schedule", "set_trigger"]
     admin += ["pause_trigger", "resume_trigger", "remove_trigger", "rotate_secret", "try_trigger", "set_watch"]
     admin += ["pause_relay", "resume_relay", "rewind_relay", "remove_relay", "set_webhook", "pause_webhook"]

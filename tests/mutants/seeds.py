@@ -16,6 +16,7 @@ from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_epochs import EPOCHS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
+from tests.mutants.seeds_of_landing import LANDING_PHASE
 from tests.mutants.seeds_of_leading import LEADING
 from tests.mutants.seeds_of_lists import LISTS
 from tests.mutants.seeds_of_mariadb import MARIADB
@@ -35,11 +36,13 @@ from tests.mutants.seeds_of_runners import RUNNERS
 from tests.mutants.seeds_of_seals import SEALED_LOG
 from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_serving import SERVING
+from tests.mutants.seeds_of_settings import SETTINGS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing import SIGNING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
 from tests.mutants.seeds_of_spawners import SPAWNERS
+from tests.mutants.seeds_of_strangers import OF_STRANGERS
 from tests.mutants.seeds_of_tenants import TENANTS
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
@@ -62,6 +65,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *DISKS,
     *EPOCHS,
     *HEALTH,
+    *LANDING_PHASE,
     *LEADING,
     *LISTS,
     *MODELS,
@@ -78,9 +82,11 @@ MUTANTS: tuple[Mutant, ...] = (
     *RUNNERS,
     *SECRETS,
     *SERVING,
+    *SETTINGS,
     *SHARING,
     *SIGNING,
     *SIGNING_IN,
+    *OF_STRANGERS,
     *TENANTS,
     *VALKEY,
     *PREDICATES,

@@ -293,7 +293,7 @@ ASSIGNMENT = (
     Mutant(
         "leader: the renewal is written with each command",
         LEAD,
-        " and leader.until - work.now <= leader.lease - WRITTEN",
+        " and leader.until - work.now <= leader.lease - written",
         "",
         "test_a_renewal_is_written_at_most_every_ten_seconds",
     ),

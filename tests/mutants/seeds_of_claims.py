@@ -307,15 +307,15 @@ CLAIMS = (
     Mutant(
         "an older report of usage lowers the total",
         "core/usage.py",
-        "max(so_far, spent.cost - sum(other.cost or 0 for other in others))",
-        "spent.cost - sum(other.cost or 0 for other in others)",
+        "max(so_far, spent.cost - elsewhere)",
+        "spent.cost - elsewhere",
         "test_a_report_that_comes_again_or_late_neither_doubles_nor_lowers",
     ),
     Mutant(
         "late usage counts twice",
         "core/usage.py",
-        "spent.cost - sum(other.cost or 0 for other in others)",
-        "spent.cost",
+        "sum((other.cost or 0) + other.rejected for other in others)",
+        "0",
         "test_a_submission_brings_its_usage",
     ),
     Mutant(

@@ -149,4 +149,25 @@ RUNNERS = (
         "os.environ.items()",
         "tests/worktrees/test_odd_repositories.py::test_a_hook_is_told_the_folder_of_its_worktree",
     ),
+    Mutant(
+        "an agent without a price starts under a budget in dollars",
+        "agents/runner/prices.py",
+        "    if budget is None:\n",
+        "    if budget is not None:\n",
+        "tests/runner/test_prices.py::test_a_run_whose_cost_no_budget_would_see_is_refused",
+    ),
+    Mutant(
+        "the budget of the task is not looked at before its agent starts",
+        "agents/runner/attempt.py",
+        "        self._check_priced(start)\n",
+        "",
+        "tests/runner/test_prices.py::test_a_budget_of_the_task_counts_too",
+    ),
+    Mutant(
+        "the settings of Codex are not read",
+        "agents/runner/clis/codex_cli.py",
+        "for settings in (chosen, project, user)",
+        "for settings in (chosen,)",
+        "tests/runner/test_prices.py::test_the_model_of_codex_is_read_from_its_settings",
+    ),
 )

@@ -102,7 +102,7 @@ TENANTS = (
         GATE,
         "        if row is None or not tenants.is_open(row):\n            raise tenants.unknown(name)\n",
         "        if row is None:\n            raise tenants.unknown(name)\n",
-        f"{TEST}::test_a_closed_tenant_is_unknown_to_its_own",
+        f"{TEST}::test_a_key_of_a_closed_tenant_is_refused_like_one_of_a_tenant_that_does_not_exist",
     ),
     Mutant(
         "tenant: a session is signed in below another tenant's path",

@@ -27,7 +27,7 @@ TRUST = (
     ),
     Mutant(
         "trust: links are followed",
-        "config.py",
+        "locations.py",
         "            refuse_links(found)\n",
         "",
         f"{TEST_UNTRUSTED}::test_a_folder_that_is_a_link_is_not_followed",
@@ -77,7 +77,7 @@ TRUST = (
     Mutant(
         "printing: control characters are printed raw",
         "core/safe_text.py",
-        'return _CONTROLS.sub(_escaped, text.replace("\\r\\n", "\\n"))',
+        'return visible(_CONTROLS.sub(_escaped, text.replace("\\r\\n", "\\n")))',
         "return text",
         f"{TEST_PRINTING}::test_styles_of_others_are_shown_and_not_sent",
     ),
@@ -101,5 +101,33 @@ TRUST = (
         "make_private_folder(self.folder)",
         "os.makedirs(self.folder, mode=0o700, exist_ok=True)",
         "tests/cli/test_private.py::test_no_file_that_we_write_is_open_to_others",
+    ),
+    Mutant(
+        "what nobody sees reaches prompts, lists and terminals",
+        "core/safe_text.py",
+        "    places = _hidden(text)\n    if not places:\n        return text\n    parts",
+        "    places: list[int] = []\n    if not places:\n        return text\n    parts",
+        "tests/core/test_safe_text.py::test_what_nobody_sees_is_spelled_out",
+    ),
+    Mutant(
+        "selectors of variants carry a message behind an emoji",
+        "core/safe_text.py",
+        '    if char in "\\ufe0e\\ufe0f":\n        return _is_emoji(before)',
+        '    if char in "\\ufe0e\\ufe0f\\ufe01\\ufe02":\n        return True or _is_emoji(before)',
+        "tests/core/test_safe_text.py::test_what_nobody_sees_is_spelled_out",
+    ),
+    Mutant(
+        "replies to a model are sent as they were written",
+        "mcp/replies.py",
+        "whole = visible_value(dict(value)",
+        "whole = dict(dict(value)",
+        "tests/cli/test_printing.py::test_no_prompt_and_no_reply_to_a_model_has_what_nobody_sees",
+    ),
+    Mutant(
+        "hooks pass on what nobody sees",
+        "agents/dialects.py",
+        "    text = neutral(text)\n",
+        "",
+        "tests/cli/test_printing.py::test_no_text_of_a_hook_has_what_nobody_sees",
     ),
 )

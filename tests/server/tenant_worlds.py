@@ -65,7 +65,49 @@ class Said(NamedTuple):
     body: bytes
 
 
-class World:
+class Served:
+    """A server in this process, and its answers to requests."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+        self.loop = asyncio.Runner()
+        self._number = 0
+
+    def send(self, sent: Sent) -> Said:
+        return self.loop.run(self.answer(sent))
+
+    async def answer(self, sent: Sent) -> Said:
+        path, _, query = sent.target.partition("?")
+        self._number += 1
+        headers = {"Host": "localhost", "Content-Length": str(len(sent.body)), **sent.headers}
+        scope = {
+            "type": "http", "method": sent.method, "path": path, "raw_path": path.encode(),
+            "query_string": query.encode(), "scheme": "https", "state": {}, "http_version": "1.1",
+            # Each from another address: failed sign-ins are counted by it, in real time.
+            "client": (f"10.{self._number >> 16 & 255}.{self._number >> 8 & 255}.{self._number & 255}", 4711),
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        }  # fmt: skip
+        answer: list[dict[str, Any]] = []
+
+        bodies = iter([{"type": "http.request", "body": sent.body, "more_body": False}])
+
+        async def receive() -> dict[str, Any]:
+            return next(bodies, None) or await asyncio.Event().wait() or {}
+
+        async def send(message: Any) -> None:
+            answer.append(message)
+
+        await asyncio.wait_for(self.assembly.app(scope, receive, send), 60)
+        body = b"".join(message.get("body", b"") for message in answer[1:])
+        told = tuple(sorted(h for h in answer[0]["headers"] if h[0] not in _NOT_COMPARED))
+        return Said(answer[0]["status"], told, body)
+
+    def close(self) -> None:
+        self.loop.run(self.assembly.tenants.close())
+        self.loop.close()
+
+
+class World(Served):
     """A server, and `zeta`, whose requests it answers. `theirs`: the seed of `acme`'s scene; None: it has no `acme`."""
 
     def __init__(self, open_store: Callable[[FakeClock], Store], theirs: int | None, *, now: int | None = None) -> None:
@@ -89,9 +131,7 @@ class World:
         if now is not None:
             self.clock.advance(seconds=(now - self.clock.now) / 1e6)
         self.home.engine.random = Dice(77)  # from here on, both worlds draw the same
-        self.loop = asyncio.Runner()
-        self.assembly = Assembly(self.home.engine, Policy(auth="required", rate=0), ServerLog("error"))
-        self._number = 0
+        super().__init__(Assembly(self.home.engine, Policy(auth="required", rate=0), ServerLog("error")))
         for key in self.keys.values():  # their use is written in the background, once
             self.send(Sent("me", "GET", "/api/v1/me", {"Authorization": f"Bearer {key}"}, b""))
         self.loop.run(asyncio.sleep(0))
@@ -121,38 +161,8 @@ class World:
         """Every row of a tenant."""
         return {KINDS[kind].table: self.rows(scene, kind) for kind in KINDS}
 
-    def send(self, sent: Sent) -> Said:
-        path, _, query = sent.target.partition("?")
-        self._number += 1
-        headers = {"Host": "localhost", "Content-Length": str(len(sent.body)), **sent.headers}
-        scope = {
-            "type": "http", "method": sent.method, "path": path, "raw_path": path.encode(),
-            "query_string": query.encode(), "scheme": "https", "state": {}, "http_version": "1.1",
-            # Each from another address: failed sign-ins are counted by it, in real time.
-            "client": (f"10.{self._number >> 16 & 255}.{self._number >> 8 & 255}.{self._number & 255}", 4711),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
-        }  # fmt: skip
-        answer: list[dict[str, Any]] = []
-
-        async def ask() -> None:
-            bodies = iter([{"type": "http.request", "body": sent.body, "more_body": False}])
-
-            async def receive() -> dict[str, Any]:
-                return next(bodies, None) or await asyncio.Event().wait() or {}
-
-            async def send(message: Any) -> None:
-                answer.append(message)
-
-            await asyncio.wait_for(self.assembly.app(scope, receive, send), 60)
-
-        self.loop.run(ask())
-        body = b"".join(message.get("body", b"") for message in answer[1:])
-        told = tuple(sorted(h for h in answer[0]["headers"] if h[0] not in _NOT_COMPARED))
-        return Said(answer[0]["status"], told, body)
-
     def close(self) -> None:
-        self.loop.run(self.assembly.tenants.close())
-        self.loop.close()
+        super().close()
         self.store.close()
 
 

@@ -59,7 +59,7 @@ def test_file_names_that_are_not_utf_8_can_be_shown(repository: Repository) -> N
 
 
 def test_a_store_in_a_part_of_the_repository_serves_its_worktrees(tmp_path: Path) -> None:
-    from tenure.config import find_folder
+    from tenure.locations import find_folder
 
     repository = Repository(tmp_path / "mono")
     repository.commit("shop/app.py", "x\n")

@@ -162,9 +162,10 @@ def news_of(client: Client, outcome: Outcome | None = None) -> dict[str, Any]:
     except TenureError:  # the command had its effect; a server of another version may not have this query
         return {}
     asked = [dict(one) for one in found["directives"]]
-    directive = outcome.directive if outcome is not None and not outcome.ok else None
-    if directive in REFUSED and directive not in {one["directive"] for one in asked}:
-        asked.insert(0, {"directive": directive, "text": REFUSED[directive]})
+    directive = outcome.directive if outcome is not None else None
+    if outcome is not None and directive and directive not in {"continue", *(one["directive"] for one in asked)}:
+        text = outcome.directive_text if outcome.ok else None
+        asked.insert(0, {"directive": directive, "text": text or REFUSED.get(directive, "")})
     return {"mail": found["mail"], **({"directives": asked} if asked else {})}
 
 

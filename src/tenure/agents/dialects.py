@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tenure.core.safe_text import neutral
+
 START, BEFORE_EDIT, AFTER_TOOL, COMPACTING, STOP, END = "start", "before", "after", "compacting", "stop", "end"
 
 EVENTS = {
@@ -121,6 +123,7 @@ def _patched(patch: str) -> list[str]:
 
 def text_for(agent: str, event: Event, text: str) -> dict[str, Any]:
     """The text reaches the model."""
+    text = neutral(text)
     if agent == "copilot":  # it also fires Claude Code's hooks, and reads their denials but no text
         return {"additionalContext": text}
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
@@ -128,6 +131,7 @@ def text_for(agent: str, event: Event, text: str) -> dict[str, Any]:
 
 def deny(agent: str, event: Event, why: str) -> dict[str, Any]:
     """The tool does not run; the model gets the reason."""
+    why = neutral(why)
     if agent == "gemini":
         return {"decision": "deny", "reason": why}
     denied = {"permissionDecision": "deny", "permissionDecisionReason": why}
@@ -138,4 +142,4 @@ def deny(agent: str, event: Event, why: str) -> dict[str, Any]:
 
 def go_on(agent: str, why: str) -> dict[str, Any]:
     """The agent does not stop, but continues with this prompt."""
-    return {"decision": "deny" if agent == "gemini" else "block", "reason": why}
+    return {"decision": "deny" if agent == "gemini" else "block", "reason": neutral(why)}

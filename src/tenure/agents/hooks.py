@@ -221,7 +221,8 @@ def _after_tool(call: Call) -> dict[str, Any]:
         kept.is_context_lost = False
         for receipt, outcome in outcomes:
             line = _news(receipt, outcome.outcome, outcome.directive, outcome.directive_text)
-            if kept.is_news(receipt.name, outcome.outcome + (outcome.directive or "")) and line:
+            about = (outcome.directive_text or "").partition(":")[0]  # of which budget; not how much of it is used
+            if kept.is_news(receipt.name, f"{outcome.outcome}{outcome.directive or ''} {about}") and line:
                 news.append(line)
             if outcome.outcome in _LOST or outcome.outcome == "ALREADY_EXPIRED":
                 kept.lost(receipt.key)
@@ -258,11 +259,11 @@ def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> 
     if outcome in _LOST:
         return f"tenure: your generation {generation} of {kept.key} is stale: {_LOST[outcome]}."
     if directive == "pause":
-        return f"tenure: {kept.key}: a person asks you to pause. Save a checkpoint, then `tenure release {ref}`."
+        return f"tenure: {kept.key}: {text} with `tenure release {ref}`."
     if directive == "changed":
         return f"tenure: {kept.key}: {text}. `tenure renew {ref}` shows the difference."
     if directive == "warn":
-        return f"tenure: {kept.key}: {text or 'no sign of progress'}. Report with `tenure progress` how far it is."
+        return f"tenure: {kept.key}: {text}."
     if directive == "terminated":
         return f"tenure: {text}."
     return ""

@@ -13,7 +13,7 @@ number for a group or session.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -88,6 +88,7 @@ def marked(environ: Mapping[str, str]) -> list[Known]:
 
 JOINED = "a process that joined"
 AGENT_PROCESS = "the nearest agent process"
+USER = "the user's name"
 # Sources of sessions that a process that joins keeps: named ones, and those of an agent CLI.
 GIVEN = ("--session", "TENURE_SESSION")
 SURE = frozenset({*GIVEN, AGENT_PROCESS, *(agent.session for agent in KNOWN.values() if agent.session)})
@@ -115,10 +116,21 @@ def recognise(environ: Mapping[str, str], agent: str | None = None, session: str
     return _recognised(environ, agent, session, nearest_joined(environ))
 
 
-def join(environ: Mapping[str, str], agent: str | None, session: str | None, type: str | None) -> Who:
-    """Who joins: as `recognise`, and the calling process is recorded under that name."""
+def join(
+    environ: Mapping[str, str],
+    agent: str | None,
+    session: str | None,
+    type: str | None,
+    free_name: Callable[[str, str], str] = lambda name, session: name,
+) -> Who:
+    """Who joins: as `recognise`, and the calling process is recorded under that name.
+
+    `free_name`: given the user's name, where nothing else names the agent, and its session, a name that nobody uses.
+    """
     who = _recognised(environ, agent, session, None)
     process = joining_process()
+    if who.agent_source == USER:
+        who = msgspec.structs.replace(who, agent=free_name(who.agent, _session_before(environ, process) or who.session))
     if process is None:
         return who
     is_sure = who.source in SURE
@@ -145,7 +157,7 @@ def _recognised(environ: Mapping[str, str], agent: str | None, session: str | No
     if name is None and terminal_name:
         name, named_by = terminal_name, JOINED
     if name is None:
-        name, named_by = fitted_name(user, "user"), "the user's name"
+        name, named_by = fitted_name(user, "user"), USER
     type = inside.type if inside else ("generic" if role == "agent" or agent else "human")
     if joined is not None and joined.type and inside is None:
         type = joined.type
@@ -299,13 +311,29 @@ def record_joined(environ: Mapping[str, str], process: Process, agent: str, sess
     if session is None and leads_terminal(process):
         session = terminal(environ).session
     if session is None:
-        before = _row(environ, f"joined-{process.pid}")
-        known = before is not None and before.start == process.start
-        session = before.session if before and known else f"{_word(agent)}-{process.pid}-{process.start}"
+        session = _session_before(environ, process) or f"{_word(agent)}-{process.pid}-{process.start}"
     is_terminal = leads_terminal(process)
     row = _new_row(process.pid, process.start, session, agent=agent, type=type, is_terminal=is_terminal)
     _write(environ, f"joined-{process.pid}", row)
     return session
+
+
+def _session_before(environ: Mapping[str, str], process: Process | None) -> str | None:
+    """The session with which this process has joined before."""
+    row = _row(environ, f"joined-{process.pid}") if process is not None else None
+    return row.session if row is not None and process is not None and row.start == process.start else None
+
+
+def has_ended(environ: Mapping[str, str], session: str) -> bool:
+    """Whether a session of this machine is over for certain: every process that is known to have it has ended."""
+    known = [
+        row
+        for folder in _folders(environ)
+        for name in listed(folder)
+        if (row := read_record(os.path.join(folder, name), Row)) is not None and row.session == session and row.start
+    ]
+    processes = [process_table.look_up(row.pid) for row in known]
+    return bool(known) and all(p is None or p.start != row.start for p, row in zip(processes, known, strict=True))
 
 
 def _new_row(pid: int, start: int, session: str, **more: Any) -> Row:

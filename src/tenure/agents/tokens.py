@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
+from tenure.core import safe_text
+
 _PIECES = re.compile(r"[A-Za-z]+|[0-9]+|[^\sA-Za-z0-9]|\n|[ \t]{2,}")
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\\s]+")
 
 
 def estimate(text: str) -> int:
@@ -27,11 +28,8 @@ def estimate(text: str) -> int:
 
 
 def one_line(text: str, most: int) -> str:
-    """The text on one line, within `most` tokens; `…` marks a cut.
-
-    Control characters and invisible ones are removed: text of other agents must look like text.
-    """
-    plain = _UNPRINTABLE.sub(" ", text).strip()
+    """The text on one line, within `most` tokens; `…` marks a cut."""
+    plain = " ".join(safe_text.one_line(text).split())
     if len(plain) <= most or estimate(plain) <= most:
         return plain
     low, high = 0, len(plain)

@@ -51,6 +51,13 @@ def totals_between(path: str, since: float, until: float | None = None) -> tuple
     )
 
 
+def model_in(path: str) -> str | None:
+    """The last model that a transcript of Codex names."""
+    payloads = (line.get("payload") for line in _lines(path))
+    found = [str(one["model"]) for one in payloads if isinstance(one, dict) and one.get("model")]
+    return found[-1] if found else None
+
+
 def _messages(path: str) -> Iterator[Spent]:
     model, before = "", dict.fromkeys(_CLAUDE, 0)
     for number, line in enumerate(_lines(path)):

@@ -22,9 +22,9 @@ import msgspec
 from tenure.agents import fences, git
 from tenure.agents.checkouts import named
 from tenure.client import Client
-from tenure.config import upward
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.ids import parse_key, parse_receipt
+from tenure.locations import upward
 from tenure.user_state import read_record, write_private
 
 FOLDER = "worktrees"

@@ -158,7 +158,7 @@ class Checking:
     def __init__(self, digest: str, size: int, start: int, end: int) -> None:
         self._digest = digest
         self._hash = hashlib.sha256() if start == 0 and end == size else None  # only the whole has a digest
-        self._left = end - start
+        self.left = end - start  # bytes that have not come
         self._last = b""
 
     def take(self, piece: bytes) -> bytes:
@@ -166,19 +166,24 @@ class Checking:
         if not piece:
             return b""
         before, self._last = self._last, piece
-        self._left -= len(piece)
+        self.left -= len(piece)
+        if self.left < 0:
+            raise self._corrupt()
         if self._hash is not None:
             self._hash.update(piece)
         return before
 
     def finish(self) -> bytes:
         """The last piece; raises ArtifactCorrupt where the pieces differ from those that were put."""
-        if self._left or (self._hash is not None and self._hash.hexdigest() != self._digest):
-            raise ArtifactCorrupt(
-                f"artifact {self._digest}: its bytes are not those that were put",
-                "Put the same content again to repair it.",
-            )
+        if self.left or (self._hash is not None and self._hash.hexdigest() != self._digest):
+            raise self._corrupt()
         return self._last
+
+    def _corrupt(self) -> ArtifactCorrupt:
+        return ArtifactCorrupt(
+            f"artifact {self._digest}: its bytes are not those that were put",
+            "Put the same content again to repair it.",
+        )
 
 
 def checked_range(digest: str, size: int, start: int, end: int | None) -> tuple[int, int]:

@@ -68,13 +68,13 @@ TABLE = (
         "the store is unavailable or overloaded; nothing was done",
         errors="AUTH_UNAVAILABLE RATE_LIMITED OVERLOADED STORE_UNAVAILABLE STORE_ERROR CLOCK_JUMP CONFLICT "
         "SCHEMA_MISMATCH STORE_CORRUPT ARTIFACT_CORRUPT UNDECIDED SECRET_UNREADABLE SINK_UNAVAILABLE "
-        "SPAWN_FAILED TENANT_MOVING",
+        "SPAWN_FAILED TENANT_MOVING ANSWER_REFUSED",
     ),
     # NO_ROUTE, NO_METHOD: the URL is not of a tenure server, or of another version; NOT_HOME: `homes` lacks a server
     Exit(
         11,
         "bad configuration",
-        errors="BAD_CONFIG NO_ROUTE NO_METHOD UNTRUSTED NO_PROGRAM SECRETS_OFF UNSAFE_ROLE NOT_HOME",
+        errors="BAD_CONFIG NO_ROUTE NO_METHOD UNTRUSTED NO_PROGRAM NO_PRICE SECRETS_OFF UNSAFE_ROLE NOT_HOME",
     ),
     Exit(12, "not authorised", errors="NOT_SIGNED_IN"),
     Exit(70, "an internal error; nothing was done", errors="BUG"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from tenure.cli.main import Answer, Run, answered, arg, options, shown, verb_of
@@ -13,7 +14,7 @@ from tenure.cli.status import AT, moment_of
 from tenure.cli.text_format import lasting, moment, money, plain, style, table
 from tenure.client.wire import plain as wire
 from tenure.core import commands as c
-from tenure.core.budgets import ENOUGH
+from tenure.core.budgets import ENOUGH, USD
 
 HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR
@@ -89,6 +90,27 @@ move = verb_of(
 remove = verb_of(c.RemoveBudget, "Remove a budget: its scope may spend without a limit.", SCOPE)
 
 
+_ATTEMPT = arg("--generation", type=int, metavar="N", help="only of the attempt with this generation")
+confirm_usage = verb_of(
+    c.ConfirmUsage,
+    """Confirm a reported cost that is far above what its tokens cost: it was spent, and budgets count it from now on.
+
+    Until then it is booked and shown, but pauses nobody and denies nobody a claim. Also takes a rejection back.
+    """,
+    arg("task", help="the task that reported it; `tenure todo` lists them"),
+    _ATTEMPT,
+)
+reject_usage = verb_of(
+    c.RejectUsage,
+    """Reject a reported cost that is far above what its tokens cost: it was not spent, and no budget counts it.
+
+    The part up to ten times of what the tokens cost stays. Also takes a confirmation back.
+    """,
+    arg("task", help="the task that reported it; `tenure todo` lists them"),
+    _ATTEMPT,
+)
+
+
 def alerts(run: Run, given: Namespace) -> Answer:
     """List budgets of which 50, 90 or 100 per cent are spent."""
     now = run.client.now()
@@ -112,8 +134,12 @@ def spelled(currency: str, amount: str | int) -> str:
 
 
 def _left(budget: Mapping[str, Any]) -> str:
-    rest, whole = (spelled(budget["currency"], budget[name]) for name in ("remaining", "allocated"))
-    return f"{rest} of {whole} left"
+    whole = spelled(budget["currency"], budget["allocated"])
+    rest = Decimal(budget["remaining"])
+    if rest > 0:
+        return f"{spelled(budget['currency'], budget['remaining'])} of {whole} left"
+    beyond = spelled(budget["currency"], str(-rest) if budget["currency"] == USD else -int(rest)) if rest else ""
+    return f"nothing of {whole} left" + (f", and {beyond} beyond it" if beyond else "")
 
 
 def line(budget: Mapping[str, Any]) -> str:
@@ -121,7 +147,13 @@ def line(budget: Mapping[str, Any]) -> str:
     spent, held = (spelled(budget["currency"], budget[name]) for name in ("consumed", "reserved"))
     name = budget.get("task") or budget["id"]
     period = f" a {budget['period']}" if budget["period"] else ""
-    return f"{style(plain(name), 'bold')}  {bar(budget)}  {_left(budget)}{period}: {spent} spent, {held} reserved"
+    line = f"{style(plain(name), 'bold')}  {bar(budget)}  {_left(budget)}{period}: {spent} spent, {held} reserved"
+    if not budget.get("doubtful"):
+        return line
+    doubtful = spelled(budget["currency"], budget["doubtful"])
+    return (
+        f"{line}; {doubtful} more was reported and is doubtful: it counts when a person confirms it, see `tenure todo`"
+    )
 
 
 def bar(budget: Mapping[str, Any], width: int = 20) -> str:
@@ -138,7 +170,8 @@ def listed(found: Sequence[Mapping[str, Any]]) -> str:
         (
             plain(b.get("task") or b["id"]),
             bar(b),
-            *(spelled(b["currency"], b[n]) for n in ("allocated", "consumed", "reserved", "remaining")),
+            *(spelled(b["currency"], b[n]) for n in ("allocated", "consumed", "reserved")),
+            spelled(b["currency"], b["remaining"]) if Decimal(b["remaining"]) > 0 else "none",
             b["period"] or "once",
         )
         for b in found
@@ -174,6 +207,8 @@ def _ahead(view: Mapping[str, Any]) -> list[str]:
     lines = [f"  spent   {', '.join(dict.fromkeys(spent))}"]
     if not view["decided"]:
         lines.append(f"  lasts   too early to say: a projection needs {lasting(ENOUGH / 1e6)} of spending")
+    elif view["days_left"] == 0:
+        lines.append(f"  lasts   nothing is left of it: {style(view['advice'], 'red')}")
     elif view["days_left"] is not None:
         lasts = f"{lasting(view['days_left'] * 86_400)}, until {moment(view['exhausted_at'], 0)[:16]}"
         colour = "yellow" if view["advice"] == "THROTTLE" else "green"

@@ -73,6 +73,8 @@ budget show | budget show | budget show agent:ann
 budget alerts | budget alerts | budget alerts --json
 budget projection | budget projection | budget projection dag:DAG
 usage | usage --by model | usage --by track --limit 5
+usage confirm | usage confirm B-003 | usage confirm B-003 --generation 2
+usage reject | usage reject B-003 | usage reject B-003 --generation 2
 usage add | usage add --model claude-sonnet-4-5 --in 12000 --out 800 | usage add B-003 --model gpt-5 --cost 0.42
 model list | model list | model list --json
 model savings | model savings | model savings --json

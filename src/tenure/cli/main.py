@@ -216,7 +216,7 @@ class Run:
         self, url: str, *, role: str | None = None, create: bool = False, tenant: str | None = None
     ) -> NotingClient:
         from tenure.cli.noted_client import NotingClient, Patience
-        from tenure.config import homes_of, without_password
+        from tenure.config import homes_of, leader_lease_of, without_password
 
         who, tables = self.who, None
         if self.setting("prices") or self.setting("tiers"):
@@ -229,7 +229,7 @@ class Run:
             homes=homes_of(self.settings), agent=who.agent,
             session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
-            task_defaults=self._task_defaults,
+            task_defaults=self._task_defaults, leader_lease=leader_lease_of(self.settings),
             allow_http=bool(self._trusted("webhooks.allow_http")), networks=self._networks,
             pause=Patience(without_password(url)),
         )  # fmt: skip

@@ -38,6 +38,7 @@ AT_MOST = limits.RUN_AGENTS
         help="claude, codex, gemini, opencode, copilot (words behind it are passed on), or any command"),
     arg("--name", metavar="NAME", help="the agents' names: NAME-1, NAME-2, … (else from the program)"),
     arg("--model", metavar="NAME", help="the model to use (else the task's or the agent's)"),
+    arg("--unpriced", action="store_true", help="run also where a budget in dollars cannot see what the model costs"),
     arg("--route", action="store_true", help="use the model that each claim recommends (run.route)"),
     arg("--once", action="store_true", help="one task each, if there is one; then end"),
     arg("--spawn", metavar="ID", help="the spawn of a pool that this process is for (with --once)"),
@@ -152,6 +153,7 @@ def _options(
     from tenure.agents.runner.clis.cli import GENERIC
     from tenure.agents.runner.neighbours import first_free
     from tenure.agents.runner.shared import FOREVER, ONCE, UNTIL_EMPTY, Options
+    from tenure.config import file_of
 
     if not 1 <= given.n <= AT_MOST:
         raise Usage(f"-n must be from 1 to {AT_MOST} (got {given.n})")
@@ -182,11 +184,29 @@ def _options(
         route=given.route or bool(run.setting("run.route")),
         filters=filters_of(given),
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
-        lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
+        lease=given.lease, heartbeat=run.setting("agents.heartbeat"), grace=given.grace,
+        bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
         worktree=worktree, land=land, onto=onto, spawn=given.spawn, task=given.task,
-        sign=given.sign or bool(run.setting("run.sign")),
+        sign=given.sign or bool(run.setting("run.sign")), unpriced=given.unpriced,
+        prices=file_of(run.settings, "prices"),
     )  # fmt: skip
+    _check_priced(client, options)
     return options, beside
+
+
+def _check_priced(client: Client, options: Options) -> None:
+    """Before anything is claimed: a budget in dollars that would not see what the agent costs."""
+    from tenure.agents.runner.clis.cli import Start
+    from tenure.agents.runner.prices import check_priced
+    from tenure.engine.models.tables import price_table
+
+    cli = options.cli
+    start = Start("", options.folder, "", model=options.model, extra=options.extra, environ=options.environ)
+    model = cli.own_model(start)
+    if options.unpriced or options.route or cli.tells_cost or (model is None and cli.tells_model):
+        return  # the model of a claim is known with the claim: see attempt.py
+    headroom = client.headroom(options.task)
+    check_priced(cli, model, headroom, price_table(options.prices), client.now(), command="tenure run")
 
 
 def _checkouts(run: Run, given: Namespace, beside: RunnerHere | None) -> tuple[bool, bool, str | None]:

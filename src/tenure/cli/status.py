@@ -262,6 +262,10 @@ def paid(usage: Mapping[str, Any] | None) -> str:
         parts.append(f"{thousands(read)} tokens in{from_cache}, {thousands(usage.get('output', 0))} out")
     if usage.get("duration"):
         parts.append(f"{lasting(usage['duration'])} of compute")
+    if usage.get("doubtful_usd"):
+        parts.append(f"{money(usage['doubtful_usd'])} of the cost is doubtful: it counts when a person confirms it")
+    if usage.get("rejected_usd"):
+        parts.append(f"{money(usage['rejected_usd'])} more was reported and rejected")
     return ", ".join(parts)
 
 
@@ -319,7 +323,11 @@ def _spent(spent: Sequence[Mapping[str, Any]], by: str) -> str:
             _cost(row),
             *(thousands(row[name]) for name in ("fresh", "cached", "output")),
             "some" if row.get("late") else None,
+            money(row["doubtful_usd"]) if row.get("doubtful_usd") else None,
         )
         for row in spent
     ]
-    return table(rows, (by, "cost", "fresh", "cached", "output", "late")) or "no usage was reported"
+    lines = [table(rows, (by, "cost", "fresh", "cached", "output", "late", "doubtful")) or "no usage was reported"]
+    if any(row.get("doubtful_usd") for row in spent):
+        lines.append("doubtful: far above what the tokens cost; it counts when a person confirms it, see `tenure todo`")
+    return "\n".join(lines)

@@ -250,7 +250,8 @@ def explained(view: Mapping[str, Any]) -> str:
 
 @options(arg("-n", "--limit", type=int, default=50, metavar="N", help="at most N (50)"))
 def todo(run: Run, given: Namespace) -> Answer:
-    """List everything that waits for a person: questions, reviews, dead letters, budgets, lost claims, landings.
+    """List everything that waits for a person: questions, reviews, dead letters, budgets, doubtful costs, lost
+    claims, landings.
 
     The longest wait comes first, with the commands that end it. Accepted work that is on no branch but its own is
     listed where its repository is.
@@ -288,6 +289,8 @@ def _remedy(verb: str, ref: str) -> str:
         return verb
     if verb == "budget set":
         return "tenure budget set --usd AMOUNT"
+    if verb.startswith("usage "):
+        return f"tenure {verb} {ref}"
     noun, _, option = verb.partition(" ")
     more = {"answer": ' "…"', "reject": ' -m "…"'}.get(noun, f" {option}" if option else "")
     return f"tenure {noun} {ref}{more}"

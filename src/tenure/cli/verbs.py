@@ -113,6 +113,8 @@ OPERATING = {
     "budget set": Listed("budgets:set_", "set what a project, dag, task or agent may spend"),
     "budget move": Listed("budgets:move", "move money from one budget to another"),
     "budget remove": Listed("budgets:remove", "remove a budget"),
+    "usage confirm": Listed("budgets:confirm_usage", "confirm a cost far above its tokens: budgets count it"),
+    "usage reject": Listed("budgets:reject_usage", "reject such a cost: it was not spent"),
     "stop": Listed("operator_verbs:stop", "stop all claiming in a scope"),
     "go": Listed("operator_verbs:go", "allow claiming in a scope again"),
     "limits": Listed("projects:limits", "list limits, where each comes from, and its use"),

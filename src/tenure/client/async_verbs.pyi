@@ -13,6 +13,7 @@ from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, NewTask, NewTrack, Principal, Process, Submit, Template, Totals
 from tenure.core.commands.graph_commands import NewTask, NewTrack
 from tenure.core.errors import InvalidInput
+from tenure.core.land_request import LandRequest
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.query import Page
@@ -269,8 +270,11 @@ class AsyncVerbs:
         """A budget's forecast: burn rate, days left, and what all open tasks will need."""
         ...
 
-    async def headroom(self) -> HeadroomView:
-        """Whether budgets allow this agent to claim anything: ask before starting a process for it."""
+    async def headroom(self, task: str | None=None) -> HeadroomView:
+        """Whether budgets allow this agent to claim anything: ask before starting a process for it.
+
+            With a task the budgets that its claim counts in.
+            """
         ...
 
     async def log(self, **filters: Unpack[LogFilters]) -> Page[EventView]:
@@ -564,6 +568,14 @@ class AsyncVerbs:
         """Move an amount that is neither spent nor reserved from one budget to another of its currency and period."""
         ...
 
+    async def confirm_usage(self, task: str, generation: int | None=None) -> Updated:
+        """Confirm a doubtful cost of the task, or of one attempt: budgets count it from now on."""
+        ...
+
+    async def reject_usage(self, task: str, generation: int | None=None) -> Updated:
+        """Reject a doubtful cost of the task, or of one attempt: it was not spent."""
+        ...
+
     async def pause(self, task: str, reason: str='', *, drain: bool=False) -> Updated:
         """Pause the task and end its claim; with `drain` its holder may finish."""
         ...
@@ -785,9 +797,10 @@ class AsyncVerbs:
         """Record that the branch is about to move from one commit to another; the caller moves it."""
         ...
 
-    async def submit(self, receipt: str, data: Any=None, summary: str='', request_id: str | None=None, *, usage: Iterable[Totals]=(), lines: int | None=None, test_files: int=0, artifacts: Iterable[str] | None=None, seen: int | None=None) -> Submitted:
+    async def submit(self, receipt: str, data: Any=None, summary: str='', request_id: str | None=None, *, usage: Iterable[Totals]=(), lines: int | None=None, test_files: int=0, artifacts: Iterable[str] | None=None, seen: int | None=None, land: LandRequest | None=None) -> Submitted:
         """Submit a result; `artifacts` are the names of its artifacts, by default all of the task in this run.
 
+            With `land` it is accepted once that commit is on that branch: see `take_landing`.
             CHANGED means that the description has changed: read `diff`, then submit with `seen` = `brief`.
             `lines` and `test_files` are the size of the change, for projects that compare it with the cost.
             """
@@ -801,12 +814,23 @@ class AsyncVerbs:
         """Extend the lease of a validation."""
         ...
 
-    async def judge(self, receipt: str, ok: bool, reasons: Iterable[str]=(), details: Mapping[str, Any] | None=None) -> Validation:
-        """Record the verdict, with the receipt of the validation."""
+    async def take_landing(self, task: str | None=None, *, lease: Duration | None=None, lander: str | None=None, request_id: str | None=None) -> Validation:
+        """Take a result that has passed and whose commit is to be put on a branch: this task's, or the best one.
+
+            `land` with its receipt records the move of the branch before it is made; `judge` says that it is done.
+            """
         ...
 
-    async def undecided(self, receipt: str, reason: str, retry_after: Duration | None=None) -> Validation:
-        """Give up a validation without a verdict; it will be tried again."""
+    async def judge(self, receipt: str, ok: bool, reasons: Iterable[str]=(), details: Mapping[str, Any] | None=None, *, conflict: bool=False) -> Validation:
+        """Record the verdict, with the receipt of the validation; or whether its landing is done.
+
+            `conflict`: the commit does not fit to its branch any more; the attempt is given back.
+            """
+        ...
+
+    async def undecided(self, receipt: str, reason: str, retry_after: Duration | None=None, *, blocked: bool=False) -> Validation:
+        """Give up a validation without a verdict; it will be tried again. `blocked`: of a landing; it
+            does not count as a try, since something in the checkout is in its way."""
         ...
 
     async def fail(self, receipt: str, message: str='', error_class: str='task', *, retry_after: Duration | None=None, model: str | None=None, trace: str='') -> Held:

@@ -104,6 +104,14 @@ class OperatorVerbs(Tenants):
         """Move an amount that is neither spent nor reserved from one budget to another of its currency and period."""
         return self._do(Changed, c.MoveBudget, source=source, target=target, amount=str(amount))
 
+    def confirm_usage(self, task: str, generation: int | None = None) -> Updated:
+        """Confirm a doubtful cost of the task, or of one attempt: budgets count it from now on."""
+        return self._do(Updated, c.ConfirmUsage, task=task, generation=generation)
+
+    def reject_usage(self, task: str, generation: int | None = None) -> Updated:
+        """Reject a doubtful cost of the task, or of one attempt: it was not spent."""
+        return self._do(Updated, c.RejectUsage, task=task, generation=generation)
+
     # --- operators ---
 
     def pause(self, task: str, reason: str = "", *, drain: bool = False) -> Updated:

@@ -316,9 +316,12 @@ class Queries(Caller):
         """A budget's forecast: burn rate, days left, and what all open tasks will need."""
         return self._ask(q.ShowProjection(project=self.project, scope=scope))
 
-    def headroom(self) -> HeadroomView:
-        """Whether budgets allow this agent to claim anything: ask before starting a process for it."""
-        return self._ask(q.Headroom(project=self.project, agent=self.agent))
+    def headroom(self, task: str | None = None) -> HeadroomView:
+        """Whether budgets allow this agent to claim anything: ask before starting a process for it.
+
+        With a task the budgets that its claim counts in.
+        """
+        return self._ask(q.Headroom(project=self.project, agent=self.agent, task=task))
 
     def log(self, **filters: Unpack[LogFilters]) -> Page[EventView]:
         """Events, oldest first."""

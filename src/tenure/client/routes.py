@@ -80,6 +80,7 @@ OF_ERROR = {
     "NOT_HOME": 421,
     "TENANT_MOVING": 503,
     "RATE_LIMITED": 429,
+    "ANSWER_REFUSED": 503,  # which no server sends: it is of clients
     "OVERLOADED": 503,
     "STORE_UNAVAILABLE": 503,
     "NO_STORE": 503,

@@ -13,6 +13,7 @@ from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import NewTask, NewTrack, Process, Template, Totals
 from tenure.core.errors import NotFound, TenureError
+from tenure.core.land_request import LAND, LandRequest
 from tenure.core.lifecycle import ENDED
 
 if TYPE_CHECKING:  # only for types: the import of Decimal alone would cost every start a millisecond
@@ -263,9 +264,11 @@ class Verbs(OperatorVerbs):
         test_files: int = 0,
         artifacts: Iterable[str] | None = None,
         seen: int | None = None,
+        land: LandRequest | None = None,
     ) -> Submitted:
         """Submit a result; `artifacts` are the names of its artifacts, by default all of the task in this run.
 
+        With `land` it is accepted once that commit is on that branch: see `take_landing`.
         CHANGED means that the description has changed: read `diff`, then submit with `seen` = `brief`.
         `lines` and `test_files` are the size of the change, for projects that compare it with the cost.
         """
@@ -281,6 +284,7 @@ class Verbs(OperatorVerbs):
             lines=lines,
             test_files=test_files,
             seen=seen,
+            land=land,
         )
 
     def take_validation(
@@ -307,17 +311,59 @@ class Verbs(OperatorVerbs):
         """Extend the lease of a validation."""
         return self._do(Validation, c.RenewValidation, receipt=receipt, lease=lease)
 
-    def judge(
-        self, receipt: str, ok: bool, reasons: Iterable[str] = (), details: Mapping[str, Any] | None = None
+    def take_landing(
+        self,
+        task: str | None = None,
+        *,
+        lease: Duration | None = None,
+        lander: str | None = None,
+        request_id: str | None = None,
     ) -> Validation:
-        """Record the verdict, with the receipt of the validation."""
+        """Take a result that has passed and whose commit is to be put on a branch: this task's, or the best one.
+
+        `land` with its receipt records the move of the branch before it is made; `judge` says that it is done.
+        """
         return self._do(
-            Validation, c.Judge, receipt=receipt, ok=ok, reasons=tuple(reasons), details=dict(details or {})
+            Validation,
+            c.TakeValidation,
+            task=task,
+            phase=LAND,
+            lease=lease,
+            checker=lander or self.agent,
+            request_id=request_id,
         )
 
-    def undecided(self, receipt: str, reason: str, retry_after: Duration | None = None) -> Validation:
-        """Give up a validation without a verdict; it will be tried again."""
-        return self._do(Validation, c.Undecide, receipt=receipt, reason=reason, retry_after=retry_after)
+    def judge(
+        self,
+        receipt: str,
+        ok: bool,
+        reasons: Iterable[str] = (),
+        details: Mapping[str, Any] | None = None,
+        *,
+        conflict: bool = False,
+    ) -> Validation:
+        """Record the verdict, with the receipt of the validation; or whether its landing is done.
+
+        `conflict`: the commit does not fit to its branch any more; the attempt is given back.
+        """
+        return self._do(
+            Validation,
+            c.Judge,
+            receipt=receipt,
+            ok=ok,
+            reasons=tuple(reasons),
+            details=dict(details or {}),
+            conflict=conflict,
+        )
+
+    def undecided(
+        self, receipt: str, reason: str, retry_after: Duration | None = None, *, blocked: bool = False
+    ) -> Validation:
+        """Give up a validation without a verdict; it will be tried again. `blocked`: of a landing; it
+        does not count as a try, since something in the checkout is in its way."""
+        return self._do(
+            Validation, c.Undecide, receipt=receipt, reason=reason, retry_after=retry_after, blocked=blocked
+        )
 
     def fail(
         self,

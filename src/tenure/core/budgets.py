@@ -276,8 +276,11 @@ class Projection(NamedTuple):
 
 
 def projected(budget: Budget, now: int) -> Projection:
-    """A budget that is to be throttled is judged from its first hour on: its claims may only come later."""
+    """A budget that is to be throttled is judged from its first hour on: its claims may only come later. One of which
+    nothing is left needs no time to be judged."""
     day, week = window(budget, DAY, now), window(budget, WEEK, now)
+    if budget.consumed >= budget.allocated:
+        return Projection(day, week, True, 0.0, now, THROTTLE)
     decided = budget.throttle or day.length >= ENOUGH
     spent, length = day if day.spent else week
     if not decided or not spent:

@@ -19,6 +19,7 @@
     ├── MoveRefused             a tenant cannot be moved now, or not there; it stays where it is
     ├── TenantMoving            the tenant is being moved to another store; nothing was done: send again in a moment
     ├── NotHome                 the tenant's home is in another region; nothing was done: send it there
+    ├── AnswerRefused           a server's answer is larger, or lasts longer, than a client takes
     ├── RateLimited             too many requests of one caller; nothing was done: reports when to send again
     ├── Overloaded              too many commands are waiting; nothing was done: send again in a moment
     ├── StoreError              the store failed
@@ -137,6 +138,10 @@ class NotHome(TenureError):
     ) -> None:
         super().__init__(message, hint)
         self.region, self.home = region, home  # the home's name, and its address where the server knows it
+
+
+class AnswerRefused(TenureError):
+    code = "ANSWER_REFUSED"
 
 
 class RateLimited(TenureError):

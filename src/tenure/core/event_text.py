@@ -41,6 +41,7 @@ TEXTS: dict[str, str] = {
     "task.validating": "{who} submits {task}; its validation is pending",
     "task.validation_taken": "{holder} validates the result of {task}",
     "task.validation_undecided": "the validation of {task} is undecided",
+    "task.validated": "the result of {task} has passed; its commit waits to be landed",
     "task.output_refused": "{who}'s output for {task} is refused",
     "task.completed": "{who} completes {task}",
     "task.result_refused": "{who}'s result for {task} with generation {generation} is refused",
@@ -80,6 +81,9 @@ TEXTS: dict[str, str] = {
     "task.deadline_missed": "{task} has missed its deadline",
     "task.resealed": "{who} seals the secrets of {task} again",
     "task.noted": "{who} adds a note to {task}",
+    "task.usage_doubted": "{who} reports ${reported_usd} for {task}; budgets do not count ${amount_usd} of it yet",
+    "task.usage_confirmed": "{by} confirms ${amount_usd} that was reported for {task}",
+    "task.usage_rejected": "{by} rejects ${amount_usd} that was reported for {task}",
     "sink.added": "events are relayed to sink {sink}",
     "sink.paused": "{who} pauses the relay to sink {sink}",
     "sink.resumed": "{who} resumes the relay to sink {sink}",
@@ -171,9 +175,11 @@ TEXTS: dict[str, str] = {
 
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
-    "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "fingerprint": "?", "from": "?",
-    "holder": "a validator", "key": "?", "member": "?", "move": "?", "name": "?", "needs": "another task", "order": "?",
-    "paths": "?", "patterns": "?", "pool": "?", "schedule": "?", "scope": "?", "sink": "?", "task_key": "a task",
+    "agent": "?", "amount_usd": "?", "branch": "a branch", "budget": "?", "by": "somebody", "fingerprint": "?",
+    "from": "?", "holder": "a validator", "key": "?", "member": "?", "move": "?", "name": "?", "needs": "another task",
+    "order": "?",
+    "paths": "?", "patterns": "?", "pool": "?", "reported_usd": "?", "schedule": "?", "scope": "?", "sink": "?",
+    "task_key": "a task",
     "tenant": "?", "term": "?", "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?", "why": "?",
 }  # fmt: skip
 _SHOWN = 3

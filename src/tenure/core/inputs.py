@@ -536,7 +536,7 @@ def constrained(task: Task, brief: Brief) -> Task:
         estimate=micros(estimate, "constraints.estimated_duration") if estimate else None,
         guarded=bool(brief.touches or wanted.get("needs")),
         capped=task.capped or "max_cost_usd" in wanted,
-        checked=validation.validator_of(brief.output) != validation.NONE,
+        checked=validation.validator_of(brief.output) != validation.NONE or validation.is_submitted(task),
     )
 
 

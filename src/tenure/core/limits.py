@@ -115,7 +115,14 @@ MAILBOX_IDLE = limit(7 * _DAYS, "s", "the mailbox of an agent in RabbitMQ or Red
     "deleted by the broker; mail stays in the store")
 
 _sections.append("Reads")
-PASTS = limit(2, "queries", "queries with `at` that a process answers at once", _FIXED, "refused with `OVERLOADED`")
+COSTLY = limit(2, "queries", "questions that a process answers at once, of those that are costly: with `at`, a search "
+    "for text, audits, forecasts, exports, files of plans, large previews, an overview of more than 4 hours", _FIXED,
+    "behind a server up to `COSTLY_WAITING` wait; else refused with `OVERLOADED`")
+COSTLY_WAITING = limit(8, "queries", "costly questions of a store that a server lets wait", _FIXED,
+    "refused with `OVERLOADED`")
+COSTLY_BODY = limit(64 * _KIB, "bytes", "the body of a preview that is not costly", _FIXED,
+    "it is costly: see `COSTLY`")
+OVERVIEW_SHORT = limit(4 * 60, "minutes", "an overview that is not costly", _FIXED, "it is costly: see `COSTLY`")
 LISTED = limit(1000, "rows", "one page of a list", "argument `limit`, up to this",
     "a larger number is refused; an answer that stops says so")
 NAMED_BEHIND = limit(20, "tasks", "tasks named behind a dead letter", _FIXED, "the rest is counted")
@@ -168,7 +175,15 @@ HEADER_BYTES = limit(64 * _KIB, "bytes", "request line and headers", _FIXED, "re
 HEADER_SECONDS = limit(15.0, "s", "sending the headers of a request", _FIXED, "the connection is closed")
 CONNECTIONS_PER_ADDRESS = limit(256, "connections", "connections of one address before sign-in", _FIXED,
     "the oldest is closed")
-CONNECTIONS = limit(2048, "connections", "all connections before sign-in", _FIXED, "the oldest is closed")
+CONNECTIONS = limit(2048, "connections", "all connections before sign-in, or a fifth of the file descriptors", _FIXED,
+    "the oldest is closed")
+OWN_DESCRIPTORS = limit(1024, "descriptors", "file descriptors that no connection gets, or a quarter of all",
+    "the limit of open files (`ulimit -n`)",
+    "the key with the most connections gives way: one that is idle, else its newest is refused with `OVERLOADED`")
+BODY_SECONDS = limit(15.0, "s", "the time in which a body must bring `BODY_LEAST`", _FIXED, "the connection is closed")
+BODY_LEAST = limit(16 * _KIB, "bytes", "the least of a body in `BODY_SECONDS`, until it is complete", _FIXED,
+    "the connection is closed")
+UNREAD_SECONDS = limit(60.0, "s", "an answer of which a client reads nothing", _FIXED, "the connection is closed")
 SIGN_IN_BYTES = limit(4096, "bytes", "the body of a sign-in", _FIXED, "refused with 413")
 SIGN_IN_TRIES = limit(10.0, "failures", "failed sign-ins of one address at once", _FIXED,
     "more are refused with 429; one more every 6 s")
@@ -234,6 +249,12 @@ _sections.append("Client and workers")
 CONNECT_TIMEOUT = limit(5.0, "s", "connecting to a server", _FIXED, "retried within the client's patience")
 ANSWER_TIMEOUT = limit(30.0, "s", "an answer, beyond the time it was asked to wait", _FIXED,
     "retried with the same request id")
+ANSWER_BYTES = limit(64 * _MIB, "bytes", "an answer of a server, artifacts aside", _FIXED,
+    "refused with `ANSWER_REFUSED`")
+ANSWER_SECONDS = limit(300.0, "s", "an answer of a server in all, beyond the time it was asked to wait", _FIXED,
+    "refused with `ANSWER_REFUSED`")
+DOWNLOAD_RATE = limit(16 * _KIB, "bytes/s", "an artifact that a server sends, beyond `ANSWER_SECONDS`", _FIXED,
+    "the download fails")
 RETRY_FOR = limit(10.0, "s", "retrying a request that a server does not answer", _FIXED,
     "the call raises; the outcome may be unknown")
 IDLE_CONNECTIONS = limit(16, "connections", "connections kept open by a blocking client", _FIXED,

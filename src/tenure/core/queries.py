@@ -44,6 +44,10 @@ class Overview(Query, frozen=True, kw_only=True):
 
     minutes: int = 60
 
+    @property
+    def is_costly(self) -> bool:
+        return self.minutes > limits.OVERVIEW_SHORT
+
 
 class Gauges(Query, frozen=True, kw_only=True):
     """Tasks by state in every project, for metrics: the `most` oldest projects, the others together."""
@@ -92,6 +96,10 @@ class Tasks(Query, frozen=True, kw_only=True):
     limit: int = 50
     fields: tuple[str, ...] = ()
     at: str | None = None  # as it was at this instant, or after the event with this sequence
+
+    @property
+    def is_costly(self) -> bool:
+        return self.text is not None or self.at is not None  # a search reads tasks until it has found a page
 
     def cursor(self, last: Mapping[str, Any]) -> tuple[Any, str]:
         return last.get(self.order.lstrip("-")), last["id"]
@@ -228,7 +236,7 @@ class ShowDag(Query, frozen=True, kw_only=True, tag="dag"):
 class Plans(Query, frozen=True, kw_only=True):
     """The tasks of a dag, of a named plan, or all, as input."""
 
-    declaration: ClassVar = Declaration("plan_export", "viewer", "GET", PROJECT + "/plans")
+    declaration: ClassVar = Declaration("plan_export", "viewer", "GET", PROJECT + "/plans", costly=True)
 
     dag: str | None = None
     plan: str | None = None
@@ -372,13 +380,13 @@ class ShowSpending(Query, frozen=True, kw_only=True, tag="spent"):
 class ShowSavings(Query, frozen=True, kw_only=True, tag="savings"):
     """What routing by tier has saved compared with the middle tier for all tasks, at the table's prices."""
 
-    declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/savings")
+    declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/savings", costly=True)
 
 
 class Estimates(Query, frozen=True, kw_only=True):
     """How close estimates came to actual usage, by type."""
 
-    declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/estimates")
+    declaration: ClassVar = Declaration("models", "viewer", "GET", PROJECT + "/estimates", costly=True)
 
 
 class Models(Query, frozen=True, kw_only=True):
@@ -426,11 +434,13 @@ class ShowProjection(Query, frozen=True, kw_only=True, tag="projection"):
 
 
 class Headroom(Query, frozen=True, kw_only=True):
-    """What the agent could still reserve, in each budget that all of its claims count in."""
+    """What the agent could still reserve, in each budget that all of its claims count in; with a task, in each that its
+    claim counts in."""
 
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/agents/{agent}/headroom")
 
     agent: str
+    task: str | None = None
 
 
 class Forecast(Query, frozen=True, kw_only=True):
@@ -440,7 +450,7 @@ class Forecast(Query, frozen=True, kw_only=True):
     about that dag. Without `agents` or `pool` the agents that work now are counted.
     """
 
-    declaration: ClassVar = Declaration("forecast", "viewer", "POST", PROJECT + "/forecast")
+    declaration: ClassVar = Declaration("forecast", "viewer", "POST", PROJECT + "/forecast", costly=True)
 
     agents: int | None = None
     pool: str | None = None

@@ -40,6 +40,11 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=st
 
     project: str = ""
 
+    @property
+    def is_costly(self) -> bool:
+        """Whether few of it are answered at once."""
+        return self.declaration.costly or getattr(self, AT, None) is not None
+
     def cursor(self, last: Mapping[str, Any]) -> Any:
         """`after` of the page behind this row; None for a list that has one page."""
         return None
@@ -57,6 +62,10 @@ class EventQuery(Query, frozen=True, kw_only=True):
     after: int = 0
     limit: int = 100
     last: bool = True
+
+    @property
+    def is_costly(self) -> bool:
+        return self.limit > limits.LISTED
 
     def cursor(self, last: Mapping[str, Any]) -> int | None:
         return None if self.last else last["sequence"]
@@ -94,7 +103,7 @@ _AUDIT = PROJECT + "/audit"
 class AuditHead(Query, frozen=True, kw_only=True):
     """The head of the sealed log: keep it elsewhere, and `verify` finds a log that was cut off or written again."""
 
-    declaration: ClassVar = Declaration("audit", "viewer", "GET", _AUDIT + "/head")
+    declaration: ClassVar = Declaration("audit", "viewer", "GET", _AUDIT + "/head", costly=True)
 
     store: bool = False
 
@@ -102,7 +111,7 @@ class AuditHead(Query, frozen=True, kw_only=True):
 class VerifyAudit(Query, frozen=True, kw_only=True):
     """Check every sealed event and every signature; `head` is one that was kept elsewhere, as NUMBER:SHA256."""
 
-    declaration: ClassVar = Declaration("audit", "viewer", "GET", _AUDIT + "/verify")
+    declaration: ClassVar = Declaration("audit", "viewer", "GET", _AUDIT + "/verify", costly=True)
 
     head: str | None = None
     store: bool = False
@@ -111,7 +120,7 @@ class VerifyAudit(Query, frozen=True, kw_only=True):
 class AuditPage(Query, frozen=True, kw_only=True):
     """A page of the export: its lines, and `next`, which is `after` of the next page."""
 
-    declaration: ClassVar = Declaration("audit", "owner", "GET", _AUDIT + "/export")
+    declaration: ClassVar = Declaration("audit", "owner", "GET", _AUDIT + "/export", costly=True)
 
     after: str | None = None
     store: bool = False
@@ -120,6 +129,6 @@ class AuditPage(Query, frozen=True, kw_only=True):
 class Attest(Query, frozen=True, kw_only=True):
     """The head, signed with the server's key."""
 
-    declaration: ClassVar = Declaration("audit", "member", "GET", _AUDIT + "/attestation")
+    declaration: ClassVar = Declaration("audit", "member", "GET", _AUDIT + "/attestation", costly=True)
 
     store: bool = False

@@ -10,10 +10,14 @@ from tenure.core import queries as q
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import Bug, NotAllowed, NotFound
 from tenure.core.events import ADMIN_KINDS, STORE_KINDS
+from tenure.core.land_request import LAND, is_of_landing
 from tenure.core.queries import Query
 from tenure.core.records import Claim
+from tenure.core.tenant_records import HOME
 
 ROLES = ("viewer", "agent", "member", "admin", "owner")
+# Names of senders that an agent may take for somebody above it.
+RESERVED = frozenset({"root", "system", "leader", "admin", "owner", "tenure", "coordinator", "server", "operator"})
 CHECKER = "checker"  # takes and judges validations
 LEADER = "leader"  # leads a project whose setting lets agents lead
 CAPABILITIES = (CHECKER, LEADER)  # what a key may have beyond its role
@@ -170,6 +174,14 @@ def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
         raise NotAllowed(f"{what} was submitted by agent {claim.agent}, which cannot review it", "another may")
 
 
+def check_spending(principal: Principal, claim: Claim, what: str) -> None:
+    """Who sets budgets decides what was spent, and takes it back; never the agent that reported it, or its key."""
+    needed = NEEDS[c.SetBudget]
+    if level_of(principal.role) < level_of(needed):
+        raise NotAllowed(f"{what}: needs the role {needed}; you are {principal.role}", "ask a person to do it")
+    check_verdict(principal, claim, what)
+
+
 def check_other_person(principal: Principal, people: Collection[str], what: str) -> None:
     """The guard of a review where the project asks for another person; `people`: those behind the claim."""
     if principal.role == "agent":
@@ -216,6 +228,32 @@ def check_checker(principal: Principal, role: str, verb: str) -> None:
         )
 
 
+def may_land(principal: Principal, claim: Claim) -> bool:
+    """Whether it may land the result of this claim: a person; a key that checks results; or the key that claimed, whose
+    result has passed."""
+    if principal.role != "agent":
+        return True
+    return principal.address is not None and (
+        CHECKER in principal.capabilities or (claim.key is not None and claim.key == principal.key)
+    )
+
+
+def check_lander(principal: Principal, claim: Claim, what: str) -> None:
+    _check_not_recognised(principal, what)
+    if not may_land(principal, claim):
+        raise NotAllowed(
+            f"{what}: to land it needs the capability {CHECKER}, or the key that claimed the task",
+            "an admin can create one: tenure key create NAME --can checker",
+        )
+
+
+def _lands(command: Command) -> bool:
+    """Whether it is about a landing, for which the claim decides: see `check_lander`."""
+    if isinstance(command, c.TakeValidation):
+        return command.phase == LAND
+    return is_of_landing(getattr(command, "receipt", ""))
+
+
 def check_kind(principal: Principal, kind: type[Command]) -> None:
     """Refuse a principal that may not do this in any project, before the command is decoded."""
     role = "member" if principal.role == "agent" else principal.role  # in case agents may operate
@@ -248,7 +286,7 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
         role = "member"
     if _LEVEL.get(role, -1) < _LEVEL[needed]:
         raise _too_low(principal, str(type(command).__struct_config__.tag), needed, leads=isinstance(command, _LED))
-    if type(command) in VALIDATING:
+    if type(command) in VALIDATING and not _lands(command):
         check_checker(principal, role, str(type(command).__struct_config__.tag))
     check_own(principal, command)
     check_here(principal, command)
@@ -266,6 +304,25 @@ def check_all_projects(principal: Principal, what: str) -> None:
     """What concerns all projects is not allowed with a key for some."""
     if principal.projects:
         raise NotAllowed(f"{what}: concerns all projects; your key is for {', '.join(principal.projects)[:200]}")
+
+
+def owns_deployment(principal: Principal) -> bool:
+    """Whether it may know about the machines behind the server; embedded there is none between."""
+    is_home = principal.tenant in (None, HOME)
+    return not principal.is_served or (principal.role == "owner" and is_home and not principal.projects)
+
+
+def check_sender(principal: Principal, sender: str, type: str) -> None:
+    """An agent speaks neither for the system nor, without a key of its own, under a name that others obey."""
+    if principal.role != "agent":
+        return
+    if type == "system":
+        raise NotAllowed("send: mail of the type system is sent by people, not by agents", "use type request or chat")
+    if sender.lower() in RESERVED and not principal.is_proven:
+        raise NotAllowed(
+            f"send: the name {sender} is for people and for an agent whose key names it",
+            "an admin can create one: tenure key create NAME --for-agent " + sender.lower(),
+        )
 
 
 def sees_store(principal: Principal) -> bool:

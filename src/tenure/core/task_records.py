@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tenure.core.land_request import LandRequest
 from tenure.core.lifecycle import Cancelled, PauseCause, reason_of
 
 
@@ -273,6 +274,8 @@ class Validation(Row, frozen=True, kw_only=True):
     result: str
     validator: str
     state: str = "open"  # open, passed, refused, withdrawn
+    phase: str = "judge"  # then land, where `land` says what; landing: a taker may have moved the branch
+    land: LandRequest | None = None
     generation: int = 0  # grows by one with each taker
     nonce: bytes = b""
     epoch: str = ""
@@ -325,6 +328,9 @@ class Usage(Row, frozen=True, kw_only=True):
     at: int  # when it last grew
     pairs: int = 1  # number of claim-model pairs: more where archived usage is summed
     operation: str = ""  # what it was for, as `review`; "": not named
+    doubtful: int | None = None  # of the cost: no budget counts it until a person confirms it
+    confirmed: int = 0  # of the cost: was doubtful, and counts
+    rejected: int = 0  # reported beside the cost: a person says that it was not spent
 
 
 class Landing(Row, frozen=True, kw_only=True):

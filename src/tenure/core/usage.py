@@ -102,7 +102,8 @@ def booked(
     grown = replace(row, **totals)
     if spent.cost is not None:
         so_far = 0 if row.computed else row.cost or 0
-        grown = replace(grown, cost=max(so_far, spent.cost - sum(other.cost or 0 for other in others)), computed=False)
+        elsewhere = sum((other.cost or 0) + other.rejected for other in others) + row.rejected
+        grown = replace(grown, cost=max(so_far, spent.cost - elsewhere), computed=False)
     elif (row.cost is None or row.computed) and (found := price(grown)) is not None:
         grown = replace(grown, cost=found, computed=True)
     return grown if grown == row else replace(grown, at=now)

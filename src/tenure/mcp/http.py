@@ -27,6 +27,7 @@ from tenure.core.commands import Principal
 from tenure.core.decoders import check_json
 from tenure.core.errors import TenureError, TooLarge
 from tenure.core.inputs import LARGEST_BATCH
+from tenure.core.told_errors import told
 from tenure.mcp.callers import Caller, client_info_of
 from tenure.mcp.remote_callers import RemoteCallers, RemoteRequest
 from tenure.mcp.server import Claimer, Context, Crashed, McpService, Threads, some_threads
@@ -240,7 +241,10 @@ class _HttpCallers:
         asked = RemoteRequest(
             request.scope[WHO], client_info.client, request.headers.get(SESSION), client_info.session, project
         )
-        return await anyio.to_thread.run_sync(self._callers.find, asked, limiter=calls)  # it reads the store
+        try:
+            return await anyio.to_thread.run_sync(self._callers.find, asked, limiter=calls)  # it reads the store
+        except TenureError as error:
+            raise told(error, asked.principal) from error
 
     def gone(self, context: Context) -> anyio.Event | None:
         request: Request = context.request  # type: ignore[assignment]

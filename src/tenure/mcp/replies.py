@@ -15,6 +15,7 @@ from tenure.agents.quotations import as_json
 from tenure.client.wire import outcome_value, plain
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
+from tenure.core.safe_text import neutral, visible, visible_value
 
 _BOOKKEEPING = frozenset({"command_id", "version"})
 # The fields of a task that an agent needs to work on it, or to choose it; `show` has all.
@@ -27,7 +28,7 @@ _IN_A_LIST = ("key", "title", "state", "type", "tier", "tags", "agent", "percent
 
 # What each directive asks of the holder; `continue` asks nothing.
 DIRECTIVES = {
-    "warn": "Report your progress, or your claim ends.",
+    "warn": "Do what directive_text asks, or the claim ends.",
     "changed": "Read the diff of the description; finish with seen=brief when your work fits it.",
     "pause": "Stop and save a checkpoint; finish with outcome=release if you still hold it.",
     "cancel": "Stop, and discard your work on this task.",
@@ -47,7 +48,7 @@ class Reply(NamedTuple):
 
 def value_reply(value: Mapping[str, Any], *, next: str | None = None, is_error: bool = False) -> Reply:
     """A value, and its text: one line per field."""
-    whole = dict(value) | ({"next": next} if next else {})
+    whole = visible_value(dict(value) | ({"next": next} if next else {}))
     return Reply(whole, "\n".join(f"{name}: {_text(part)}" for name, part in whole.items()), is_error)
 
 
@@ -71,16 +72,25 @@ def outcome_reply(
     if "tasks" in value:
         value["tasks"] = listed(value["tasks"])
     value |= more or {}
-    ways = [DIRECTIVES.get(outcome.directive or ""), next]
+    ways = [_asked(outcome), next]
     is_error = kind != "ok" and not (asks and kind in ("nothing", "held", "denied"))
     return value_reply(value, next=" ".join(way for way in ways if way), is_error=is_error)
+
+
+def _asked(outcome: Outcome) -> str | None:
+    """What the directive asks; a warning says itself of what."""
+    if outcome.directive == "warn" and outcome.directive_text:
+        return f"{outcome.directive_text[:1].upper()}{outcome.directive_text[1:]}."
+    return DIRECTIVES.get(outcome.directive or "")
 
 
 def error_reply(error: TenureError) -> Reply:
     """An error, in the form of `--json`."""
     parts = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
-    fields = {name: part for name, part in parts.items() if part is not None}
-    text = f"{error.code}: {error.message}" + (f"\n{error.hint}" if error.hint else "")
+    fields = {
+        name: visible(part) if isinstance(part, str) else part for name, part in parts.items() if part is not None
+    }
+    text = neutral(f"{error.code}: {error.message}" + (f"\n{error.hint}" if error.hint else ""))
     return Reply({"error": fields}, text, is_error=True)
 
 

@@ -24,6 +24,7 @@ from tenure import __version__
 from tenure.core.commands import ClaimNext, Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.told_errors import told
 from tenure.mcp.arguments import Claim, schema, taken
 from tenure.mcp.callers import Caller
 from tenure.mcp.replies import Reply, error_reply
@@ -218,7 +219,7 @@ class McpService:
             try:
                 reply = claim_reply(call, await claimer(wanted.command, call.caller.client.principal, wanted.wait))
             except TenureError as error:
-                reply = error_reply(error)
+                reply = _refused(call, error)
             group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
@@ -233,9 +234,9 @@ class McpService:
             asked = taken(Claim, dict(given or {}), "claim")
             return next_best(call, asked) if asked.task is None else TOOLS["claim"].run(call, asked)
         except TenureError as error:
-            return error_reply(error)
+            return _refused(call, error)
         except Exception as error:  # noqa: BLE001 as in `_attempt`
-            return error_reply(self.crashed(error, ("mcp: claim",)))
+            return _refused(call, self.crashed(error, ("mcp: claim",)))
 
     async def _take_back(self, name: str, call: Call, reply: Reply, threads: Threads) -> None:
         take_back = TOOLS[name].take_back
@@ -251,9 +252,9 @@ class McpService:
         try:
             return answer(name, call, given)
         except TenureError as error:
-            return error_reply(error)
+            return _refused(call, error)
         except Exception as error:  # noqa: BLE001 an agent never sees a traceback; it is saved for a report
-            return error_reply(self.crashed(error, (f"mcp: {name}",)))
+            return _refused(call, self.crashed(error, (f"mcp: {name}",)))
 
     # --- resources and prompts ---
 
@@ -301,6 +302,10 @@ class McpService:
             raise MCPError(types.INVALID_PARAMS, f"unknown prompt {params.name[:60]!r}; valid: work")
         text = types.TextContent(type="text", text=work((params.arguments or {}).get("task")))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
+
+
+def _refused(call: Call, error: TenureError) -> Reply:
+    return error_reply(told(error, call.caller.client.principal))
 
 
 def _quietly(take_back: Callable[[Call, str], object], call: Call, receipt: str) -> None:

@@ -18,8 +18,10 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Log, Show, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope, sees_store
+from tenure.core.tenant_records import HOME
+from tenure.core.told_errors import in_full, told
 from tenure.server import feed, responses
-from tenure.server.auth.request_source import TENANT_PATH, without_tenant
+from tenure.server.auth.request_source import TENANT_PATH, check_one_host, without_tenant
 from tenure.server.logs import ServerLog
 from tenure.server.query_strings import query_of, query_reader
 from tenure.server.regions import check_home, with_age
@@ -38,6 +40,7 @@ from tenure.server.requests import (
 from tenure.server.responses import Response, StreamedResponse
 from tenure.server.route_tree import NoMethod, NoRoute, RouteTree
 from tenure.server.service import Service
+from tenure.server.signed_in_connections import Who
 
 LONGEST_WAIT = limits.RESPONSE_WAIT
 DISCONNECTED = 499  # as nginx logs it: the client closed the connection before the response
@@ -50,6 +53,7 @@ FILTERS = ("task", "kind", "level", "agent", "session")  # of a live stream
 
 Handler = Callable[[Request], Awaitable[Response | StreamedResponse]]
 SignIn = Callable[[Request], Awaitable[Principal]]
+RunBatch = Callable[[Service, list[Command], Principal], Awaitable[list[Any]]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
@@ -69,6 +73,7 @@ class Endpoint(NamedTuple):
     handle: Handler
     is_open: bool = False  # needs no authentication
     takes_rest: bool = False  # the last field is the rest of the path, including slashes
+    is_costly: bool = False  # its cost grows with the body: it runs behind the gate of costly queries
     is_read: bool = False  # it may be answered with older data, where the request allows that
 
 
@@ -107,8 +112,10 @@ class App:
         for route in QUERIES:
             handle = self._live_log(route) if route.asks is Log else self._look(route)
             self.add(Endpoint(route.method, PREFIX + route.path, handle, is_read=True))
-        for path, run in ((BATCH, Service.batch), (PREVIEW, Service.preview)):
-            self.add(Endpoint("POST", PREFIX + path, self._batch(run)))
+        self.add(
+            Endpoint("POST", PREFIX + BATCH, self._batch(Service.batch, Service.batch)),
+            Endpoint("POST", PREFIX + PREVIEW, self._batch(Service.preview, Service.costly_preview), is_costly=True),
+        )
         self.add(Endpoint("GET", PREFIX + NEWS, self._news))
 
     def add(self, *endpoints: Endpoint) -> None:
@@ -163,11 +170,10 @@ class App:
             self._observe(request, DISCONNECTED, began)
             return
         except TenureError as error:
-            request.error = error.code
-            answer = responses.of_error(error)
+            answer = self._refused(request, error)
         except Exception as error:  # noqa: BLE001 a client never sees a traceback
-            request.crash, request.error = error, Bug.code
-            answer = responses.of_error(Bug(f"{type(error).__name__}: {error}", "please report this"))
+            request.crash = error
+            answer = self._refused(request, Bug(f"{type(error).__name__}: {error}", "please report this"))
         if isinstance(answer, StreamedResponse):
             request.status = answer.status
             if self._access is not None:  # it may last for hours
@@ -183,6 +189,13 @@ class App:
         status = answer.status if isinstance(answer, Response) else request.status
         self._observe(request, status, began)
 
+    @staticmethod
+    def _refused(request: Request, error: TenureError) -> Response:
+        """The error as its caller is told of it; what is left out goes to the log."""
+        shown = told(error, request.principal if request.is_known else None)
+        request.error, request.hidden = shown.code, None if shown is error else error
+        return responses.of_error(shown)
+
     def _observe(self, request: Request, status: int, began: float) -> None:
         seconds, method, route = time.perf_counter() - began, request.scope["method"], request.route or "none"
         self.service.metrics.request(route, method, status, seconds)
@@ -192,14 +205,14 @@ class App:
             return
         principal, trace_id = request.principal if request.is_known else None, request.trace.id
         path = None if request.route else request.scope["path"]
-        self._log.request(method, route, status, seconds, principal=principal, trace_id=trace_id, path=path)
+        hidden = {} if request.hidden is None else {"code": request.hidden.code, "why": in_full(request.hidden)}
+        self._log.request(method, route, status, seconds, principal=principal, trace_id=trace_id, path=path, **hidden)
         if request.crash is not None:
             self._log.error("internal error", exc_info=request.crash, trace_id=trace_id)
 
     async def _answer(self, request: Request, send: Send) -> Response | StreamedResponse | None:
         scope = request.scope
-        if not request.headers.get(b"host") and scope.get("http_version") != "1.0":
-            raise InvalidInput("the header Host is missing", "send the name of this server in Host")
+        check_one_host(scope["headers"], scope.get("http_version"))
         path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
         try:
             endpoint, request.fields = self._tree.find(scope["method"], path)
@@ -231,7 +244,8 @@ class App:
         request.service = self.service if self._service_of is None else await self._service_of(request)
         request.is_known = True
         if (signed_in := request.scope.get("state", {}).get("signed_in")) is not None:
-            signed_in()  # no longer counted as unauthenticated: see `connection_limits`
+            who = request.principal
+            signed_in(Who(who.tenant or HOME, who.key or ""))  # its connection is counted as theirs
 
     # --- commands ---
 
@@ -271,14 +285,16 @@ class App:
         request.operations.append((command, outcome))
         return outcome
 
-    def _batch(self, run: Callable[[Service, list[Command], Principal], Awaitable[list[Any]]]) -> Handler:
+    def _batch(self, run: RunBatch, run_large: RunBatch) -> Handler:
         async def handle(request: Request) -> Response:
-            read = read_batch(request.context(), await request.json())
+            body, who = await request.json(), request.principal
+            read = read_batch(request.context(), body)
             given = [c for c in read if isinstance(c, Command)]
-            answers = await run(request.service, given, request.principal)
+            answers = await (run_large if len(body) > limits.COSTLY_BODY else run)(request.service, given, who)
             request.operations += zip(given, answers, strict=True)
             done = iter(answers)
-            return responses.of_batch([next(done) if isinstance(c, Command) else c for c in read])
+            whole = [next(done) if isinstance(c, Command) else c for c in read]
+            return responses.of_batch([told(a, who) if isinstance(a, TenureError) else a for a in whole])
 
         return handle
 
@@ -356,7 +372,7 @@ class App:
                         return
                     yield chunk
             except TenureError as error:
-                yield feed.error_event(error)
+                yield feed.error_event(told(error, principal))
             finally:
                 service.feed.unsubscribe(query.project, stream)
 

@@ -24,6 +24,7 @@ from tenure.core.queries import Query
 from tenure.core.records import replace
 from tenure.core.roles import check_all_projects
 from tenure.core.tenant_records import HOME
+from tenure.core.told_errors import in_full, told
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
 from tenure.engine.reads.task_counts import TaskCounts
@@ -153,7 +154,7 @@ class Assembly:
             *transcript_routes.routes(transcripts),
             *plan_routes.routes(),
             *sign_in_routes.routes(self.authenticator),
-            *delivery_routes.routes(self.service_of, policy, memory),
+            *delivery_routes.routes(self.service_of, self.authenticator, policy, memory),
             Endpoint("GET", "/metrics", self._page),
         )
         self.app.mount("/", Dashboard(), is_open=True)
@@ -163,7 +164,7 @@ class Assembly:
     async def service_of(self, tenant: str) -> Service:
         """The service of an open tenant; NotFound where there is none of that name."""
         row = await self.authenticator.open_tenant(tenant)
-        if row is not None and not self.engines.is_at_hand(row):
+        if row is not None and is_far(row):
             await self.authenticator.open_store(tenant)
         return self.tenants.of(row)
 
@@ -241,13 +242,20 @@ class Assembly:
     def tool_ran(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
         """A command of an MCP tool."""
         self.service.observe(command, principal, answer, seconds)
+        self._note_hidden(answer, principal)
         if self._access is not None:
             self._access.operation(command, answer, principal, MCP)
 
     def tool_read(self, query: Query, principal: Principal, view: Any) -> None:
         """A query of an MCP tool, with its view or its error."""
+        self._note_hidden(view, principal)
         if self._access is not None:
             self._access.operation(query, view, principal, MCP)
+
+    def _note_hidden(self, answer: Any, principal: Principal) -> None:
+        """What the caller of a tool is not told of an error."""
+        if isinstance(answer, TenureError) and told(answer, principal) is not answer:
+            self._log.error("a tool failed", code=answer.code, why=in_full(answer))
 
     async def tool_claimed(self, command: ClaimNext, principal: Principal, seconds: float) -> Outcome:
         """A claim of an MCP tool that may wait."""

@@ -16,6 +16,7 @@ from tenure.core.queries import Relays
 from tenure.core.roles import check_coordinator
 from tenure.core.tenant_records import HOME
 from tenure.core.tenants import unknown
+from tenure.core.told_errors import told
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, spawners, status
@@ -68,7 +69,9 @@ class CoordinatorEndpoints:
         check_coordinator(who, "status", of_all=False)  # it is about the projects of the key
         service = request.service
         return responses.of_value(
-            plain(await service.read_in_thread(status, service.engine, self._coordinator, who.projects, self._engine))
+            plain(
+                await service.read_in_thread(status, service.engine, self._coordinator, who.projects, self._engine, who)
+            )
         )
 
     async def recover(self, request: Request) -> Response:
@@ -110,9 +113,12 @@ class CoordinatorEndpoints:
     async def ready(self, request: Request) -> Response:
         """Whether the store responds in time; if not, a load balancer uses another server."""
         trouble = await self._store_error()
-        if trouble is None and not self._service.is_closing:
-            return responses.of_value({"status": "ready"})
-        return responses.of_error(trouble or StoreUnavailable("this server is shutting down", "use another server"))
+        if trouble is not None:
+            request.hidden = trouble
+            return responses.of_error(told(trouble, None))
+        if self._service.is_closing:
+            return responses.of_error(StoreUnavailable("this server is shutting down", "use another server"))
+        return responses.of_value({"status": "ready"})
 
     async def coordinator_health(self, request: Request) -> Response:
         """200 if any process leads; 503 if none does, or the store is unavailable. A sink in trouble degrades it."""

@@ -2,7 +2,8 @@
 
 The signature covers the body, so the body must be read to verify it. The cost is bounded: without a signature header no
 body is read; the body has a maximum size; verification only reads, and comes before rate limits, so wrong deliveries do
-not block genuine ones. No response distinguishes an unknown tenant or name from a wrong signature. Only a verified
+not block genuine ones. No response distinguishes an unknown tenant or name from a wrong signature, nor a tenant whose
+own store is away: a sender delivers again what was refused. Only a verified
 delivery becomes a command, which verifies the signature again in its transaction.
 """
 
@@ -20,7 +21,7 @@ from tenure.core.tenant_records import HOME
 from tenure.engine.sources.deliveries import is_genuine, not_genuine
 from tenure.server import responses
 from tenure.server.app import Endpoint
-from tenure.server.auth.authenticator import FAILURES, FAILURES_A_SECOND
+from tenure.server.auth.authenticator import AWAY, FAILURES, FAILURES_A_SECOND, Authenticator
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.request_source import NAMED_TENANT, check_host, source_of, tenant_named
 from tenure.server.process_memory import Memory
@@ -35,13 +36,14 @@ A_SECOND, AT_ONCE = 20.0, 100.0  # genuine deliveries to one trigger from one ad
 ServiceOf = Callable[[str], Awaitable[Service]]  # of an open tenant; raises NotFound
 
 
-def routes(service_of: ServiceOf, policy: Policy, memory: Memory) -> Iterator[Endpoint]:
-    yield Endpoint("POST", PREFIX + DELIVERIES, _DeliveryEndpoint(service_of, policy, memory).take, is_open=True)
+def routes(service_of: ServiceOf, authenticator: Authenticator, policy: Policy, memory: Memory) -> Iterator[Endpoint]:
+    endpoint = _DeliveryEndpoint(service_of, authenticator, policy, memory)
+    yield Endpoint("POST", PREFIX + DELIVERIES, endpoint.take, is_open=True)
 
 
 class _DeliveryEndpoint:
-    def __init__(self, service_of: ServiceOf, policy: Policy, memory: Memory) -> None:
-        self._service_of, self._policy = service_of, policy
+    def __init__(self, service_of: ServiceOf, authenticator: Authenticator, policy: Policy, memory: Memory) -> None:
+        self._service_of, self._authenticator, self._policy = service_of, authenticator, policy
         self._failures = memory.buckets("unsigned", FAILURES_A_SECOND, FAILURES, time.monotonic)
         self._deliveries = memory.buckets("deliveries", A_SECOND, AT_ONCE, time.monotonic)
 
@@ -56,16 +58,38 @@ class _DeliveryEndpoint:
         project, trigger = request.fields["project"], request.fields["trigger"]
         tenant = tenant_named(who, request.scope.get(NAMED_TENANT)) or HOME
         what = f"{tenant} {project} {trigger}"
+        service, home = await self._service_now(tenant), await self._service_of(HOME)
+
+        async def is_good(there: Service) -> bool:
+            return await there.read_in_thread(is_genuine, there.engine, project, trigger, headers, body)
+
+        is_far = service is not None and service.engine.store is not home.engine.store
         try:
-            service = await self._service_of(tenant)
-        except NotFound:
-            raise self._refused(caller, what) from None
-        if not await service.read_in_thread(is_genuine, service.engine, project, trigger, headers, body):
+            is_accepted = service is not None and await is_good(service)
+        except AWAY as error:
+            if not is_far:
+                raise
+            self._authenticator.note_away(tenant, error)
+            is_accepted = False
+        if service is None or not is_accepted:
+            if service is None or is_far:
+                await is_good(home)  # the same read for every name, with the same trouble
             raise self._refused(caller, what)
         self._deliveries.take(f"{caller} {what}")
         command = Deliver(project=project, trigger=trigger, headers=headers, body=body, trace_id=request.trace.id)
         principal = Principal(role="agent", address=who.address, projects=(project,), tenant=tenant)
         return _response(await service.do(command, principal))
+
+    async def _service_now(self, tenant: str) -> Service | None:
+        """None where there is no such tenant, or its own store is away: the signature cannot be checked."""
+        try:
+            return await self._service_of(tenant)
+        except NotFound:
+            return None
+        except AWAY:
+            if self._authenticator.is_away(tenant):
+                return None
+            raise
 
     def _refused(self, caller: str, what: str) -> TenureError:
         """Failures are counted by address and trigger; beyond the limit the sender must wait."""

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from tenure.core import limits, signatures
 from tenure.core.errors import InvalidInput, LimitReached, NotSignedIn, TenureError, TooLarge
 from tenure.processes import detached
+from tenure.server.auth.request_source import check_one_host
 from tenure.spawners import gateway_wire as wire
 from tenure.spawners.children import Child, Children
 from tenure.spawners.port import SpawnRequest, SpawnUnknown
@@ -130,6 +131,7 @@ class GatewayApp:
     ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
+                check_one_host(request.scope["headers"], request.scope.get("http_version"))
                 return _json(*await handle(request, await self._signed_body(request)))
             except TenureError as error:
                 self._log("refused", code=error.code, message=error.message, path=request.url.path)

@@ -33,6 +33,7 @@ def serve_gateway(settings: GatewaySettings, announce: Callable[[str], object]) 
         timeout_graceful_shutdown=DRAIN,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
+        ws="none",
         http=LimitedConnection.at(UnauthenticatedConnections()),
     )
     vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = HEAD_TIMEOUT

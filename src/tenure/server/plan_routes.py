@@ -29,9 +29,9 @@ def routes() -> Iterator[Endpoint]:
         service = request.service
         given = decode_plan(await request.body())
         project = request.fields["project"]
-        return responses.of_value(await service.read_in_thread(_read, service, project, given, request.principal))
+        return responses.of_value(await service.costly_in_thread(_read, service, project, given, request.principal))
 
-    yield Endpoint("POST", PREFIX + PLAN_FILES, read)
+    yield Endpoint("POST", PREFIX + PLAN_FILES, read, is_costly=True)
 
 
 def _read(service: Service, project: str, given: PlanText, principal: Principal) -> dict[str, Any]:

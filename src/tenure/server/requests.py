@@ -24,7 +24,7 @@ from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.decoders import check_json, decoder_of
-from tenure.core.errors import InvalidInput, NotSignedIn, TooLarge, UnsupportedType
+from tenure.core.errors import InvalidInput, NotSignedIn, TenureError, TooLarge, UnsupportedType
 from tenure.core.ids import parse_key
 from tenure.core.inputs import LARGEST_BATCH
 from tenure.core.queries import Query
@@ -60,8 +60,8 @@ class Request:
     """`fields` are those of the path; `principal` and `trace` are set once they are known."""
 
     __slots__ = (
-        "_began", "_receive", "crash", "error", "fields", "headers", "is_known", "operations", "principal", "route",
-        "scope", "service", "status", "trace",
+        "_began", "_receive", "crash", "error", "fields", "headers", "hidden", "is_known", "operations", "principal",
+        "route", "scope", "service", "status", "trace",
     )  # fmt: skip
     trace: Trace
     service: Service  # of its tenant, once it is known
@@ -76,6 +76,7 @@ class Request:
         self.route = ""  # the path with placeholders
         self.crash: Exception | None = None  # an unexpected error
         self.error: str | None = None  # the code of the error that answers it
+        self.hidden: TenureError | None = None  # the error itself, where the caller is told less
         self.operations: list[tuple[Command | Query, Any]] = []  # each with its answer, for the access log
         self._receive, self._began = receive, time.monotonic()
 

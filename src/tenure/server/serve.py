@@ -24,6 +24,7 @@ import uvicorn
 from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here, of_own_store
 from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
+from tenure.core.connection_shares import Shares, shares
 from tenure.core.errors import InvalidInput, StoreError, close_all
 from tenure.core.queries import Keys
 from tenure.core.records import Project
@@ -42,7 +43,6 @@ from tenure.server.auth.policy import Policy, check_bind, policy_of
 from tenure.server.auth.request_source import is_in
 from tenure.server.connection_limits import (
     HEAD_TIMEOUT,
-    MOST,
     MOST_PER_ADDRESS,
     LimitedConnection,
     UnauthenticatedConnections,
@@ -52,6 +52,7 @@ from tenure.server.logs import ServerLog
 from tenure.server.regions import Region
 from tenure.server.requests import Receive, Scope, Send
 from tenure.server.service import Part
+from tenure.server.signed_in_connections import SignedInConnections
 from tenure.server.store_wait import ended_by_signals
 from tenure.server.workers.added_metrics import fold, worker_id
 from tenure.server.workers.shared_table import SharedMemory
@@ -233,6 +234,8 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
         with suppress(StoreError):  # its lease will end
             resign_for(engine, worker.predecessor)
     if not number:  # the only process, or the first
+        if settings.sources:
+            log.info("settings were read", files=list(settings.sources))
         assembly.service.parts += [make(log.info) for make in site.parts]
     app: AsgiApp = assembly.app
     closing = [assembly.tenants.begin_close]
@@ -245,21 +248,23 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
     connections = UnauthenticatedConnections(
         lambda address: is_in(address, policy.proxies),
         most_per_address=max(1, MOST_PER_ADDRESS // count),
-        most=max(1, MOST // count),
+        most=lambda: _shares(count).strangers,
     )
+    known = SignedInConnections(lambda: _shares(count).signed_in)
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        backlog=BACKLOG,
+        backlog=min(BACKLOG, _shares(count).strangers),  # so many are accepted at once, before any is closed
         lifespan="on",
         timeout_graceful_shutdown=DRAIN,
         timeout_keep_alive=75,
         ssl_certfile=settings["serve.tls_cert"].value,
         ssl_keyfile=settings["serve.tls_key"].value,
-        http=LimitedConnection.at(connections),
+        ws="none",
+        http=LimitedConnection.at(connections, known),
     )
     # Neither asyncio nor uvicorn has another setting: by default a stalled TLS handshake is kept for a minute.
     vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = HEAD_TIMEOUT
@@ -275,6 +280,12 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
         server.run([listening])
     finally:
         log.close()
+
+
+def _shares(processes: int) -> Shares:
+    """The connections of this process, by the limit of its open files as it is now."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return shares(most if most != resource.RLIM_INFINITY else sys.maxsize, processes)
 
 
 def _handle_signals(handler: Callable[[int, FrameType | None], object]) -> None:

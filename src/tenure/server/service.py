@@ -20,6 +20,7 @@ from tenure.core.errors import Overloaded, StoreError, TenureError, close_all
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.engine import Engine
+from tenure.engine.reads.costly import gate
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.runtime.batcher import Batcher, TenantBatcher
 from tenure.server.feed import Feed, FeedReader
@@ -53,6 +54,7 @@ class StoreThreads:
         self.reader = FeedReader()
         self.readers = ThreadPool(READERS, "look")
         self.batch_threads = ThreadPool(BATCH_THREADS, "batch")
+        self.costly = ThreadPool(limits.COSTLY, "costly", limits.COSTLY + limits.COSTLY_WAITING)
 
     def close(self) -> None:
         """Finish accepted commands and queries, then close the store."""
@@ -60,6 +62,7 @@ class StoreThreads:
             self.batcher.close,
             self.readers.close,
             self.batch_threads.close,
+            self.costly.close,
             self.reader.close,
             self.reader.join,
             self.store.close,
@@ -182,11 +185,14 @@ class Service:
     async def preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
         return await self._readers.run(self.engine.preview, batch, principal)
 
+    async def costly_preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        return await self.costly_in_thread(self.engine.preview, batch, principal)
+
     # --- queries ---
 
     async def look(self, query: Query, principal: Principal) -> Any:
         try:
-            return await self._readers.run(read_query, self.engine, query, principal)
+            return await self._threads_for(query).run(read_query, self.engine, query, principal)
         except StoreError as error:
             self.metrics.store_failed(error)
             raise
@@ -199,10 +205,22 @@ class Service:
             return read_query(self.engine, query, principal), time.thread_time() - began
 
         try:
-            return await self._readers.run(read)
+            return await self._threads_for(query).run(read)
         except StoreError as error:
             self.metrics.store_failed(error)
             raise
+
+    def _threads_for(self, query: Query) -> ThreadPool:
+        return self.threads.costly if query.is_costly else self._readers
+
+    async def costly_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function whose cost grows with what is asked: in one of few threads, behind the gate."""
+
+        def behind() -> T:
+            with gate():
+                return function(*arguments)
+
+        return await self.threads.costly.run(behind)
 
     async def read_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function that reads, in a thread."""
@@ -216,12 +234,13 @@ class Service:
 class ThreadPool:
     """Threads with a bounded queue."""
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str, most: int = limits.READS_WAITING) -> None:
+        """`most`: that run or wait."""
         self._threads = ThreadPoolExecutor(threads, f"tenure-{name}")
-        self._inside = 0
+        self._inside, self._most = 0, most
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        if self._inside >= limits.READS_WAITING:
+        if self._inside >= self._most:
             raise Overloaded(
                 f"{self._inside} requests already wait for a thread", "nothing was done; send it again in a moment"
             )

@@ -24,6 +24,7 @@ from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.crowded import Crowded
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.denials import Denials
+from tenure.testing.engine.doubtful_costs import DoubtfulCosts
 from tenure.testing.engine.ended_holders import EndedHoldersFirst
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.forecasts import Forecasts
@@ -33,6 +34,7 @@ from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.known_secrets import KnownSecrets
+from tenure.testing.engine.landing_phase import LandingPhase
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.lengths import Lengths
 from tenure.testing.engine.losses import Losses
@@ -91,12 +93,14 @@ class EngineSuite(
     Receipts,
     Spending,
     Budgets,
+    DoubtfulCosts,
     Bulk,
     BudgetChecks,
     SettingAside,
     MovedMoney,
     Models,
     Landings,
+    LandingPhase,
     Runners,
     Reads,
     Artifacts,

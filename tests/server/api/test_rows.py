@@ -86,7 +86,8 @@ EXPECT: dict[str, Rule] = {
     **dict.fromkeys(
         (
             "define_project", "set_budget", "set_schedule", "set_trigger", "set_watch", "define_track",
-            "remove_budget", "move_budget", "stop_line", "start_line", "pause_schedule", "resume_schedule",
+            "remove_budget", "move_budget", "confirm_usage", "reject_usage", "stop_line", "start_line",
+            "pause_schedule", "resume_schedule",
             "remove_schedule", "run_schedule", "pause_trigger", "resume_trigger", "remove_trigger", "rotate_secret",
             "try_trigger", "set_webhook", "pause_webhook", "resume_webhook", "remove_webhook", "rotate_webhook",
             "test_webhook", "replay_webhook", "reorder", "set_pool", "pause_pool", "resume_pool", "remove_pool",

@@ -115,13 +115,14 @@ def test_path_and_header_must_agree() -> None:
     assert acme.admit(key, below="acme", tenure_tenant="acme").user == "ann"
 
 
-def test_a_closed_tenant_is_unknown_to_its_own() -> None:
+def test_a_key_of_a_closed_tenant_is_refused_like_one_of_a_tenant_that_does_not_exist() -> None:
     acme, _ = doors()
     key = acme.key("ann", role="owner")
     who = acme.admit(key)
     acme.home.do(c.CloseTenant(tenant="acme"))
     acme.pass_time(3)
-    assert refusal(acme, key) == unknown("acme")
+    assert refusal(acme, key) == refusal(acme, key.replace("acme", "none"))
+    assert refusal(acme, key)[0] == "NOT_SIGNED_IN"
     assert not asyncio.run(acme.authenticator.is_still_valid(who))
     acme.home.do(c.ReopenTenant(tenant="acme"))
     acme.pass_time(3)

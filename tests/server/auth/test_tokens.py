@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hmac
 import http.server
 import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
-from tenure.core.errors import AuthUnavailable, NotAllowed, NotSignedIn, RateLimited
+from tenure.core.errors import AuthUnavailable, InvalidInput, NotAllowed, NotFound, NotSignedIn, RateLimited
+from tenure.core.safe_text import storable
 from tenure.server.auth import tokens
 from tenure.server.auth.policy import Jwt, Policy
 from tenure.server.auth.tokens import AGAIN, FRESH, LARGEST_SET, OLDEST, fetched
@@ -113,6 +119,66 @@ def test_a_token_that_does_not_say_it_right_is_refused(shared: Door, changes: di
         token = shared_token(**changes)
     with pytest.raises(NotSignedIn):
         shared.admit(token)
+
+
+# What JSON can hold, and what its readers make of it.
+ODD = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=8),
+        st.integers(0, 2**40).map(str), st.sampled_from(["1e400", "-1e400", "9" * 400, "\0", "\ud800", "tenure"]),
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)  # fmt: skip
+CLAIMS = ("exp", "nbf", "iat", "aud", "iss", "sub", "jti", "role", "agent", "projects", "capabilities", "org")
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Door:
+    return Door(Policy(jwt=SHARED._replace(tenant="org")))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    claims=st.dictionaries(st.sampled_from(CLAIMS), ODD, min_size=1, max_size=3),
+    header=st.dictionaries(st.sampled_from(["kid", "typ", "crit", "b64", "cty"]), ODD, max_size=2),
+)
+@example(claims={"exp": str(2**33)}, header={})
+@example(claims={"exp": float("inf")}, header={})
+@example(claims={"iat": "0"}, header={})
+@example(claims={"nbf": [1]}, header={})
+@example(claims={"sub": "\ud800"}, header={})
+@example(claims={"sub": "a\0b"}, header={})
+@example(claims={}, header={"kid": {}})
+def test_a_signed_token_of_any_form_is_accepted_or_refused_and_breaks_nothing(
+    lasting: Door, claims: dict[str, Any], header: dict[str, Any]
+) -> None:
+    def part(value: Any) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+    signing = f"{part({'alg': 'HS256', **header})}.{part({**content(org='local'), **claims})}"
+    signature = hmac.digest(SECRET.encode(), signing.encode(), "sha256")
+    token = f"{signing}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+    lasting.pass_time(10)  # failures are counted
+    with suppress(NotSignedIn, NotFound, InvalidInput):  # the last two: of a tenant that it names
+        who = lasting.admit(token)
+        assert storable(who.user or "", 1000) == who.user
+
+
+@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("text", ["", "e30", "!", "W10", "bnVsbA", "[" * 3000, "W1tb" * 900])
+def test_parts_of_a_token_that_are_no_json_are_refused_with_one_text(shared: Door, part: int, text: str) -> None:
+    parts = shared_token().split(".")
+    parts[part] = text
+    with pytest.raises(NotSignedIn) as refused:
+        shared.admit(".".join(parts))
+    assert refused.value.message == "the token's signature, issuer, audience or time is not accepted"
+
+
+@pytest.mark.parametrize("changes", [{"exp": str(2**33)}, {"iat": "1"}, {"exp": 2.0**60}, {"iat": -(2.0**60)}])
+def test_a_time_that_is_no_number_of_seconds_is_refused(shared: Door, changes: dict[str, Any]) -> None:
+    with pytest.raises(NotSignedIn, match="time is not accepted"):
+        shared.admit(shared_token(**changes))
 
 
 def test_only_the_algorithm_that_is_set_up_is_good(shared: Door, public_door: Door) -> None:

@@ -20,6 +20,7 @@ from tenure.agents.runner.attempt_files import InputFiles, Transcript, keep_tran
 from tenure.agents.runner.clis.cli import Start
 from tenure.agents.runner.conclusion import conclude
 from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
+from tenure.agents.runner.prices import check_priced
 from tenure.agents.runner.prompt import prompt_for
 from tenure.agents.runner.shared import AttemptEnd, Options, Shared
 from tenure.agents.transcript_text import of_output
@@ -175,7 +176,9 @@ class Attempt:
             extra=options.extra,
             budget=self._budget(),
             writable=(options.home.folder,),
+            environ=options.environ,
         )
+        self._check_priced(start)
         self.reader = options.cli.reader(start)
         where = os.path.relpath(self.transcript.path, options.home.root)
         step = f"{options.name} works; transcript: {where}"
@@ -220,6 +223,17 @@ class Attempt:
     def _budget(self) -> str | None:
         most = (self.task.get("constraints") or {}).get("max_cost_usd")
         return None if most is None else str(most)
+
+    def _check_priced(self, start: Start) -> None:
+        """Before it spends: also in a budget of the task or its dag, and with the model of the claim."""
+        options = self.options
+        model = options.cli.own_model(start)
+        if options.unpriced or options.cli.tells_cost or (model is None and options.cli.tells_model):
+            return
+        from tenure.engine.models.tables import price_table  # large; the model mostly has its price from its agent
+
+        prices, headroom = price_table(options.prices), self.client.headroom(self.key)
+        check_priced(options.cli, model, headroom, prices, self.client.now(), command="tenure run")
 
     def _environment(self, start: Start) -> dict[str, str]:
         options = self.options

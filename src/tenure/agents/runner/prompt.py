@@ -53,7 +53,7 @@ def prompt_for(
         *_rules(task, folder, tree),
         extra.strip(),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return neutral("\n\n".join(part for part in parts if part)) + "\n"  # whatever a part forgot
 
 
 def _asked(brief: Mapping[str, Any]) -> list[str]:

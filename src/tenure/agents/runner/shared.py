@@ -42,6 +42,7 @@ class Options(NamedTuple):
     most_tasks: int | None = None
     timeout: float = limits.RUN_TIMEOUT
     lease: float | str = limits.LEASE  # seconds, or `auto`
+    heartbeat: float = limits.AGENT_HEARTBEAT
     grace: float = 5.0
     worktree: bool = False
     land: bool = False
@@ -51,6 +52,8 @@ class Options(NamedTuple):
     spawn: str | None = None  # the id that a pool gave this process; it goes with every claim
     task: str | None = None  # the one task to claim
     sign: bool = False  # sign results with the user's key
+    unpriced: bool = False  # work also where a budget in dollars cannot see the cost
+    prices: str | None = None  # path of the user's price table
 
     def agent(self, number: int) -> str:
         """The name of an agent; a pool has named its one agent in full."""

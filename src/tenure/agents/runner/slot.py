@@ -274,6 +274,7 @@ class Slot(threading.Thread):
             type=self.options.cli.type,
             models=(model,) if model else tuple(known.get("models") or ()),
             max_concurrent_tasks=known.get("max_concurrent_tasks"),
+            heartbeat=self.options.heartbeat,
             stale_after=1800.0,
             managed=True,
             **kept,

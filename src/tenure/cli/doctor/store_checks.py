@@ -257,6 +257,8 @@ def git(patient: Patient) -> Iterator[Finding]:
 
 def trust(patient: Patient) -> Iterator[Finding]:
     """Settings and stores of a cloned repository that the user has not allowed."""
+    from tenure.locations import folders
+    from tenure.store_folder import unreadable_of
     from tenure.trust.grants import Untrusted
     from tenure.trust.ownership import check_store
 
@@ -268,9 +270,14 @@ def trust(patient: Patient) -> Iterator[Finding]:
             check(run.environ)
         except Untrusted as trouble:
             found.append(error("repository", trouble.message, trouble.hint or "`tenure trust --show` shows it"))
+    unread = unreadable_of(folders(run.folder))
+    if unread is not None:
+        found.append(warning("repository", f"{unread.message}, so no settings in it count", unread.hint or ""))
     yield from found
     if not found:
-        yield ok("repository", "every setting here is yours or was allowed by you")
+        files = ", ".join(run.settings.sources)
+        read = f"; read from {files}" if files else ""
+        yield ok("repository", f"every setting here is yours or was allowed by you{read}")
 
 
 def file_system(patient: Patient) -> Iterator[Finding]:

@@ -18,6 +18,8 @@ from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Sched
 from tenure.core.safe_text import shell_word
 from tenure.core.signed_results import fingerprint, weakness_of
 from tenure.engine.archive.log_readers import holding_back
+from tenure.engine.budgets import doubts
+from tenure.engine.reads.todo import COST
 from tenure.engine.runtime.effects import Report, settle_due
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
@@ -50,6 +52,7 @@ def work(patient: Patient) -> Iterator[Finding]:
         settle_due(rows, (project,), report)
         found = [*_leases(late, rows.now), *_unsettled(report), *_agents(rows, project), *_stops(rows, project)]
         found += _keys(rows, project)
+        found += _costs([task.key for task, _, _ in doubts.waiting(rows, project)])
         return [*found, *_stuck(rows, project), *_sources(rows, project), *_readers(rows, project)]
 
     yield from client.engine.read(ask)
@@ -97,6 +100,16 @@ def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
                 f"look at its keys, limits and network; it may claim again in {left}",
             )
     yield ok("agents", f"{len(known) - len(silent)} seen recently, {len(silent)} not")
+
+
+def _costs(keys: Sequence[str]) -> Iterator[Finding]:
+    if keys:
+        yield warning(
+            "usage",
+            f"{counted(len(keys), 'task')} reported a cost far above its tokens, which no budget counts: "
+            f"{first_of(keys)}",
+            "`tenure todo` shows the amounts; `tenure usage confirm TASK` or `tenure usage reject TASK` decides",
+        )
 
 
 def _keys(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -305,6 +318,8 @@ def _remote_work(client: Client) -> Iterator[Finding]:
     for scope, why in status["stopped"].items():
         yield note("stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}", "`tenure go -h`")
     yield from _remote_sources(status)
+    if status["usage"].get("doubtful_usd"):
+        yield from _costs([one["key"] for one in client.todo() if one["what"] == COST])
     yield from [*_remote_dead_letters(client), *_questions(client)] or [ok("stuck", "no task waits for a person")]
 
 

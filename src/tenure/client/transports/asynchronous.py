@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.contents import PIECE, AsyncDownload, in_threads
+from tenure.client.transports.bounded import LONGEST, SLOWEST, Size, Unbounded, longest, too_long
 from tenure.client.transports.http import TO_ANSWER, TO_CONNECT, Calls, IsWanted
 from tenure.client.transports.http_messages import FOUND, Reply, Request, Trouble
 from tenure.client.transports.server_address import Address, Failed, lost, may_pass, strange, unreachable
@@ -43,6 +44,7 @@ class AsyncLocalTransport:
         clock: Clock | None,
         artifacts: str | None = None,
         task_defaults: TaskDefaults = SHIPPED,
+        leader_lease: float = limits.AGENT_LEADER_LEASE / 1e6,
         tenant: str | None = None,
     ) -> None:
         # Here, not above: a client of a server does not load the engine.
@@ -52,7 +54,7 @@ class AsyncLocalTransport:
 
         self._local = LocalTransport(
             url, random=random, create=create, gather=True, clock=clock, artifacts=artifacts,
-            task_defaults=task_defaults, tenant=tenant,
+            task_defaults=task_defaults, leader_lease=leader_lease, tenant=tenant,
         )  # fmt: skip
         self.url = self._local.url
         self._waker = Waker(self._local.engine)
@@ -229,16 +231,37 @@ class AsyncHttpTransport(Calls):
             built = self._http.build_request(
                 request.method, url, headers=request.headers, timeout=timeout, content=content
             )
-            response = await self._http.send(built, stream=True)
-            if request.is_download and response.status_code in FOUND:
-                return Reply(response.status_code, b"", response.headers, response)
-            return Reply(response.status_code, await response.aread(), response.headers)
+            seconds = longest(wait) + (0.0 if source is None else source.size / SLOWEST)
+            whole = asyncio.timeout(seconds)
+            try:
+                async with whole:
+                    response = await self._http.send(built, stream=True)
+                    if request.is_download and response.status_code in FOUND:
+                        return Reply(response.status_code, b"", response.headers, response)
+                    return Reply(response.status_code, await self._whole(response), response.headers)
+            except TimeoutError:
+                if whole.expired():
+                    raise too_long(seconds) from None
+                raise
+        except Unbounded as error:
+            raise error.failed(address.url) from None
         except self._httpx.TransportError as error:
             raise self._failed(error, address.url) from error
         except TenureError:  # of the content of an upload
             raise
         except Exception as error:
             raise Failed(strange(address.url, error), may_pass=False) from error
+
+    @staticmethod
+    async def _whole(response: httpx2.Response) -> bytes:
+        try:
+            size, parts = Size(response.headers), []
+            async for part in response.aiter_raw():
+                size.add(len(part))
+                parts.append(part)
+            return b"".join(parts)
+        finally:
+            await response.aclose()
 
     async def _pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -259,12 +282,17 @@ class AsyncHttpTransport(Calls):
 
     async def _pieces(self, response: httpx2.Response, checking: Checking) -> AsyncIterator[bytes]:
         """The bytes as they come; the last piece only after all were checked."""
+        until = self._monotonic() + (seconds := LONGEST + checking.left / SLOWEST)
         try:
             async for piece in response.aiter_raw(PIECE):
+                if self._monotonic() > until:
+                    raise too_long(seconds)
                 if before := checking.take(piece):
                     yield before
             if last := checking.finish():
                 yield last
+        except Unbounded as error:
+            raise error.refused(self.url) from None
         except (self._httpx.HTTPError, self._httpx.StreamError, OSError) as error:
             raise StoreUnavailable(lost(self.url, error).error.message, "get it again") from error
         finally:

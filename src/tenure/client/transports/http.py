@@ -18,11 +18,12 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from functools import wraps
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from functools import partial, wraps
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from tenure.client.transports import http_messages as messages
+from tenure.client.transports.bounded import BoundedResponse, Unbounded, longest
 from tenure.client.transports.http_messages import Reply, Request, Trouble
 from tenure.client.transports.server_address import (
     STRANGE,
@@ -420,17 +421,19 @@ class Connections:
         kept = self._kept()
         connection = kept or self.connect()
         assert connection.sock is not None
-        response: HTTPResponse | None = None
+        response: BoundedResponse | None = None
         try:
             connection.sock.settimeout(wait + TO_ANSWER)
             connection.request(request.method, self.address.path + request.path, request.body, request.headers)
             if is_wanted is not None:
                 _await_reply(connection.sock, wait + TO_ANSWER, is_wanted)
-            response = connection.getresponse()
-            body = response.read()
+            response = answered(connection, wait)
+            body = response.whole()
         except BaseException as error:  # of an interrupt too: half a reply may be left in it
             # A reply keeps the socket of a connection that was to end with it.
             close_all(connection.close, *(() if response is None else (response.close,)))
+            if isinstance(error, Unbounded):
+                raise error.failed(self.address.url) from None
             if isinstance(error, STRANGE):
                 raise Failed(strange(self.address.url, error), may_pass=False) from error
             if not isinstance(error, (OSError, HTTPException)):
@@ -490,6 +493,13 @@ class Connections:
 
             self._context = ssl.create_default_context()
         return self._context
+
+
+def answered(connection: HTTPConnection, wait: float = 0.0) -> BoundedResponse:
+    """The answer to the request that was sent."""
+    connection.response_class = partial(BoundedResponse, seconds=longest(wait))  # type: ignore[assignment]
+    response: Any = connection.getresponse()
+    return response  # type: ignore[no-any-return]
 
 
 def _await_reply(sock: socket.socket, timeout: float, is_wanted: Callable[[], bool]) -> None:

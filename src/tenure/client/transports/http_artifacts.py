@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -15,7 +15,8 @@ import msgspec
 
 from tenure.client.contents import PIECE
 from tenure.client.routes import ARTIFACT, PREFIX
-from tenure.client.transports.http import TO_ANSWER, Connections, is_readable
+from tenure.client.transports.bounded import LONGEST, SLOWEST, BoundedResponse, Unbounded
+from tenure.client.transports.http import TO_ANSWER, Connections, answered, is_readable
 from tenure.client.transports.http_messages import (
     FOUND,
     Reply,
@@ -90,7 +91,7 @@ class Stream(NamedTuple):
     """A download whose bytes are still to be read."""
 
     connection: HTTPConnection
-    response: HTTPResponse
+    response: BoundedResponse
 
     def close(self) -> None:
         close_all(self.response.close, self.connection.close)
@@ -100,7 +101,7 @@ def transfer(connections: Connections, request: Request) -> Reply:
     """Send an upload, or begin a download: its reply has a Stream."""
     connection = connections.connect()
     is_open = False
-    response: HTTPResponse | None = None
+    response: BoundedResponse | None = None
     try:
         assert connection.sock is not None
         connection.sock.settimeout(TO_ANSWER)
@@ -109,11 +110,13 @@ def transfer(connections: Connections, request: Request) -> Reply:
             response = _upload(connection, request, path, request.source)
         else:
             connection.request(request.method, path, headers=request.headers)
-            response = connection.getresponse()
+            response = answered(connection)
             is_open = response.status in FOUND
         if is_open:
             return Reply(response.status, b"", response.headers, Stream(connection, response))
-        return Reply(response.status, response.read(), response.headers)
+        return Reply(response.status, response.whole(), response.headers)
+    except Unbounded as error:
+        raise error.failed(connections.address.url) from None
     except (OSError, HTTPException) as error:
         raise Failed(lost(connections.address.url, error)) from error
     except STRANGE as error:
@@ -126,23 +129,27 @@ def transfer(connections: Connections, request: Request) -> Reply:
 def pieces_of(url: str, stream: Stream, checking: Checking) -> Iterator[bytes]:
     """The bytes of a download; the last piece only after all were checked."""
     try:
+        stream.response.allow(LONGEST + checking.left / SLOWEST)
         while piece := stream.response.read(PIECE):
             if before := checking.take(piece):
                 yield before
         if last := checking.finish():
             yield last
+    except Unbounded as error:
+        raise error.refused(url) from None
     except (OSError, HTTPException, *STRANGE) as error:
         raise StoreUnavailable(lost(url, error).error.message, "get it again") from error
     finally:
         stream.close()
 
 
-def _upload(connection: HTTPConnection, request: Request, path: str, source: Source) -> HTTPResponse:
+def _upload(connection: HTTPConnection, request: Request, path: str, source: Source) -> BoundedResponse:
     connection.putrequest(request.method, path)
     for name, value in {**request.headers, "Expect": "100-continue"}.items():
         connection.putheader(name, value)
     connection.endheaders()
-    response = connection.response_class(connection.sock, method=request.method)
+    assert connection.sock is not None
+    response = BoundedResponse(connection.sock, method=request.method, seconds=LONGEST + source.size / SLOWEST)
     if _may_send(connection, response):
         try:
             for piece in source.pieces():
@@ -153,7 +160,7 @@ def _upload(connection: HTTPConnection, request: Request, path: str, source: Sou
     return response
 
 
-def _may_send(connection: HTTPConnection, response: HTTPResponse) -> bool:
+def _may_send(connection: HTTPConnection, response: BoundedResponse) -> bool:
     assert connection.sock is not None
     if not is_readable(connection.sock, TO_CONTINUE):
         return True

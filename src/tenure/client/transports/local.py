@@ -89,6 +89,7 @@ class LocalTransport:
         artifacts: str | None = None,
         tables: UserTables | None = None,
         task_defaults: TaskDefaults = SHIPPED,
+        leader_lease: float = limits.AGENT_LEADER_LEASE / 1e6,
         allow_http: bool = False,
         networks: Sequence[str] = (),
         elects: bool = True,
@@ -107,7 +108,8 @@ class LocalTransport:
         table = HostTable()
         context = Context(
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
-            task_defaults=task_defaults, allow_http=allow_http, networks=tuple(networks),
+            task_defaults=task_defaults, leader_lease=round(leader_lease * 1e6),
+            allow_http=allow_http, networks=tuple(networks),
             signer=_signer, elects=elects and FAST_PATH not in self.store.features, tenant=tenant or HOME,
             open_store=open_store, table=table,
         )  # fmt: skip

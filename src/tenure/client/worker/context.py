@@ -136,6 +136,11 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
         return self._claim.receipt
 
     @property
+    def warning(self) -> str | None:
+        """What the last answer warned of, as of a budget that is nearly used up; None where it did not."""
+        return self._claim.warning
+
+    @property
     def cancelled(self) -> bool:
         """Whether the function must stop. What it returns after it has read True is kept, but is not the result."""
         must_stop = self._claim.is_cancelled

@@ -18,7 +18,6 @@ from typing import Any, Literal
 from tenure.client.client import Client
 from tenure.client.times import granted_lease
 from tenure.client.worker.failures import Cancelled, may_pass
-from tenure.core import limits
 from tenure.core.claims import is_own_ending
 from tenure.core.commands import Command, Renew
 from tenure.core.errors import TenureError
@@ -50,6 +49,7 @@ class HeldClaim:
         self.why: str | None = None  # the function must stop
         self.has_noticed = False  # and knows it
         self.is_over = False  # the claim has ended
+        self.warning: str | None = None  # what the last answer warned of
         self.change: Outcome | None = None  # the last outcome that reported a changed description
         self.seen: int | None = None  # the number of the description that the function has read
         self.moved: Callable[[], None] = lambda: None  # called for each new generation
@@ -104,13 +104,14 @@ class HeldClaim:
     def heed(self, outcome: Outcome) -> None:
         """Follow the outcome's directive: stop, note a changed description, or log a warning."""
         self.version = max(self.version, outcome.version or 0)
+        warned, self.warning = self.warning, outcome.directive_text if outcome.directive == "warn" else None
         if outcome.directive in STOPPING:
             self.stop(outcome.directive_text or f"asked to {outcome.directive}")
         elif outcome.directive == "changed":
             if self.change is None or self.change.brief != outcome.brief:
                 log.warning("%s: its description was changed", self.key)
             self.change = outcome
-        elif outcome.directive == "warn":
+        elif outcome.directive == "warn" and self.warning != warned:
             log.warning("%s: warned: %s", self.key, outcome.directive_text)
         elif outcome.directive == "terminated":
             log.info("%s: %s", self.key, outcome.directive_text)  # the next claim is denied, and that ends the worker
@@ -213,12 +214,13 @@ class Renewer:
     A separate thread, not the event loop: a function that blocks the loop, or computes for an hour, keeps its lease.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, every: float) -> None:
+        """`every`: seconds between heartbeats."""
+        self._client, self._every = client, every
         self._meter = TreeMeter()
         self._meter.measure(os.getpid())  # so that the first heartbeat knows the CPU, too
         self._due: dict[HeldClaim, float] = {}
-        self._heartbeat = time.monotonic() + limits.PRESENCE_OF_WORKERS
+        self._heartbeat = time.monotonic() + every
         self._changed = threading.Condition()
         self._is_over = False
         self._thread = threading.Thread(target=self._keep, name="tenure-renewer", daemon=True)
@@ -264,7 +266,7 @@ class Renewer:
             try:
                 self._renew([claim for claim in due if not claim.is_over and not claim.is_cancelled])
                 if now >= self._heartbeat:
-                    self._heartbeat = now + limits.PRESENCE_OF_WORKERS
+                    self._heartbeat = now + self._every
                     self._client.heartbeat(**self._own_usage())
             except TenureError as error:
                 self._put_off(due, error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Union
 
-from tenure.core.commands.budget_commands import MoveBudget, RemoveBudget, SetBudget
+from tenure.core.commands.budget_commands import ConfirmUsage, MoveBudget, RejectUsage, RemoveBudget, SetBudget
 from tenure.core.commands.command import OWNER, Command, Principal
 from tenure.core.commands.graph_commands import (
     Add,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tenure.core.commands.command import PROJECT, Command, Declaration
+from tenure.core.commands.command import PROJECT, TASK, Command, Declaration
 
 
 class SetBudget(Command, frozen=True, kw_only=True, tag="set_budget"):
@@ -42,3 +42,24 @@ class MoveBudget(Command, frozen=True, kw_only=True, tag="move_budget"):
     source: str
     target: str
     amount: str  # in the currency of both
+
+
+class ConfirmUsage(Command, frozen=True, kw_only=True, tag="confirm_usage"):
+    """Confirm a cost that is far above what its tokens cost: from now on budgets count it. By a person.
+
+    Of every attempt of the task, or of the one with this `generation`; also what was rejected before.
+    """
+
+    declaration: ClassVar = Declaration("doubts", "admin", "POST", TASK + "/confirm-usage")
+
+    task: str
+    generation: int | None = None
+
+
+class RejectUsage(Command, frozen=True, kw_only=True, tag="reject_usage"):
+    """Reject such a cost: it was not spent, and counts nowhere. By a person; also what was confirmed before."""
+
+    declaration: ClassVar = Declaration("doubts", "admin", "POST", TASK + "/reject-usage")
+
+    task: str
+    generation: int | None = None

@@ -23,6 +23,7 @@ class Declaration(msgspec.Struct, frozen=True):
     method: str = ""  # "": no route carries it
     path: str = ""  # words in braces are its fields
     speaks_for: str | None = None  # the field that names its agent; an agent acts only for itself
+    costly: bool = False  # a query's cost grows with the log or the tasks: few are answered at once
     printed: tuple[str, ...] = ()  # fields with what a program printed: they are stored without secrets
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from tenure.core.commands.command import PROJECT, TASK, Command, Declaration
 from tenure.core.commands.graph_commands import NewTask
+from tenure.core.land_request import LandRequest
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,7 +133,10 @@ class ReportUsage(Command, frozen=True, kw_only=True, tag="usage"):
 
 
 class Land(Command, frozen=True, kw_only=True, tag="land"):
-    """Record that the holder is about to move `branch` from `old` to `new`. Returns the task's earlier landings."""
+    """Record that the bearer is about to move `branch` from `old` to `new`. Returns the task's earlier landings.
+
+    The receipt is the holder's, or that of the landing of its result.
+    """
 
     declaration: ClassVar = Declaration("land", "agent", "POST", TASK + "/land")
 
@@ -164,7 +168,10 @@ class ResultSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Submit(Command, frozen=True, kw_only=True, tag="submit"):
-    """Submit the result. It counts if the receipt is the task's last; a refused one is kept."""
+    """Submit the result. It counts if the receipt is the task's last; a refused one is kept.
+
+    With `land` it is accepted once that commit is on that branch: after its verdict, when somebody lands it.
+    """
 
     declaration: ClassVar = Declaration("submit", "agent", "POST", TASK + "/submit")
 
@@ -178,6 +185,7 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     seen: int | None = None  # the number of the description that the result is for
     signature: ResultSignature | None = None  # of a session with a public key
     stopped: bool = False  # asked to stop before it was done: kept as refused, and the claim ends as of a release
+    land: LandRequest | None = None
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):

@@ -35,6 +35,9 @@ class BudgetView(TypedDict):
     consumed: Annotated[Amount, Meta(description="spent in this period")]
     reserved: Annotated[Amount, Meta(description="reserved by live claims")]
     remaining: Annotated[Amount, Meta(description="neither spent nor reserved; negative after an overrun")]
+    doubtful: NotRequired[
+        Annotated[Amount, Meta(description="reported in its scope, and not spent until a person confirms it")]
+    ]
     percent: Annotated[int, Meta(description="per cent spent")]
     default_estimate: Amount
     period: Annotated[str, Meta(extra_json_schema={"enum": list(PERIODS)})] | None

@@ -268,9 +268,9 @@ class CycleError(TypedDict):
 
 
 class Here(TypedDict):
-    """The server that was asked."""
+    """The server that was asked; its instance is told to the deployment's owner."""
 
-    instance: str
+    instance: str | None
     leads: bool
 
 

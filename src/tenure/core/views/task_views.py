@@ -27,6 +27,10 @@ class SumsView(TypedDict):
     cost_usd: Usd | None
     unpriced: int
     computed_usd: NotRequired[Annotated[Usd, Meta(description="the part computed from the price table")]]
+    doubtful_usd: NotRequired[
+        Annotated[Usd, Meta(description="the part that no budget counts until a person confirms it")]
+    ]
+    rejected_usd: NotRequired[Annotated[Usd, Meta(description="reported besides; a person says it was not spent")]]
     duration: Annotated[float, Meta(description="seconds of compute")]
 
 
@@ -59,8 +63,15 @@ class SpentView(TotalsView):
 
 
 States = Annotated[
-    str, Meta(extra_json_schema={"enum": ["waiting", "review", "running", "passed", "refused", "withdrawn"]})
+    str, Meta(extra_json_schema={"enum": ["waiting", "review", "running", "landing", "passed", "refused", "withdrawn"]})
 ]
+
+
+class LandView(TypedDict):
+    """A commit that is to be on a branch."""
+
+    commit: str
+    onto: str
 
 
 class ValidationView(TypedDict):
@@ -71,6 +82,10 @@ class ValidationView(TypedDict):
     generation: Annotated[int, Meta(description="the task's, of the submitted result")]
     run: int
     validator: str
+    phase: Annotated[str, Meta(extra_json_schema={"enum": ["judge", "land", "landing"]})]
+    land: Annotated[
+        LandView | None, Meta(description="the commit, and the branch that must have it before the result counts")
+    ]
     state: States
     since: Instant
     holder: Annotated[str | None, Meta(description="who validates it now")]
@@ -360,7 +375,14 @@ class BriefingView(TypedDict):
 class TodoEntry(TypedDict):
     """Something that waits for a person, and the commands that end its wait."""
 
-    what: Annotated[str, Meta(extra_json_schema={"enum": ["question", "review", "dead letter", "budget", "lost"]})]
+    what: Annotated[
+        str,
+        Meta(
+            extra_json_schema={
+                "enum": ["question", "review", "landing", "dead letter", "budget", "doubtful cost", "lost"]
+            }
+        ),
+    ]
     task: str
     key: str
     ref: str

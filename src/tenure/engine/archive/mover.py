@@ -16,7 +16,7 @@ from tenure.core import archive, graph, ids, lifecycle
 from tenure.core.budgets import TASK, budget_id
 from tenure.core.compliance import kept_days
 from tenure.core.events import Event
-from tenure.core.filters import Range
+from tenure.core.filters import Present, Range
 from tenure.core.ids import with_number
 from tenure.core.log_seals import document_leaf, leaf, pruned_digest
 from tenure.core.records import (
@@ -210,6 +210,8 @@ def _stays(work: UnitOfWork, lineage: Sequence[Task], until: int) -> bool:
         return True
     project = lineage[0].project
     ids_ = tuple(task.id for task in lineage)
+    if work.find(Usage, {"project": project, "task": ids_, "doubtful": Present()}, limit=1):
+        return True  # a person has to decide, and what is archived is summed up
     if ids.has_dag_row(lineage[0]):
         dag = work.get(Dag, project, lineage[0].dag)
         if dag is None or dag.completed + dag.cancelled != dag.total:

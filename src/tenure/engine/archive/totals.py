@@ -9,7 +9,7 @@ from tenure.core.usage import named_part
 from tenure.engine.runtime.unit_of_work import Patch, UnitOfWork
 
 ARCHIVED = ""  # the task of summed usage
-_ADDED = ("fresh", "cached", "written", "output", "duration", "pairs")
+_ADDED = ("fresh", "cached", "written", "output", "duration", "pairs", "confirmed", "rejected")
 
 
 def stated(rows: Iterable[Row]) -> Patch:

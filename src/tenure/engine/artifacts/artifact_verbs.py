@@ -21,6 +21,7 @@ from tenure.core.records import Artifact, Content, Task, replace
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, Refused, UnitOfWork
+from tenure.engine.verbs import brief
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def put_artifact(work: UnitOfWork, cmd: commands.PutArtifact) -> Outcome:
         return hold.refusal
     if mine is not None and is_same:
         task = hold.task if hold.refusal is not None else keep_started(work, hold.task)
-        return _answer(hold, task, mine, again=True)
+        return _answer(work, hold, task, mine, again=True)
     rules.check_size(work.limits_of(hold.project), cmd.size)
     rules.check_beside(hold.task, name, {row.name for row in of_task(work, hold.task)})
     _count_in(work, cmd, digest)
@@ -65,10 +66,10 @@ def put_artifact(work: UnitOfWork, cmd: commands.PutArtifact) -> Outcome:
     named = replace(task, artifacts=task.artifacts + (mine is None))
     kept = work.record("task.artifact", row, task=named, message=name, holder=claim, details=details)
     spread(work)
-    return _answer(hold, kept, row)
+    return _answer(work, hold, kept, row)
 
 
-def _answer(hold: Hold, task: Task, row: Artifact, *, again: bool = False) -> Outcome:
+def _answer(work: UnitOfWork, hold: Hold, task: Task, row: Artifact, *, again: bool = False) -> Outcome:
     return Outcome(
         outcome="OK",
         again=again,
@@ -77,7 +78,7 @@ def _answer(hold: Hold, task: Task, row: Artifact, *, again: bool = False) -> Ou
         state=task.state,
         generation=row.generation,
         lease_until=task.lease_until,
-        directive=(task.wanted or "continue") if hold.refusal is None else hold.refusal.directive,
+        **(brief.directive(work, task) if hold.refusal is None else {"directive": hold.refusal.directive}),
     )
 
 

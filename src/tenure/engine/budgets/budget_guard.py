@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from tenure.core import budgets, claims, lifecycle, moves, retry
 from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, TOKENS, USD, Short, amount_text, budget_id
+from tenure.core.doubts import AMOUNT
 from tenure.core.lifecycle import BUDGET, PauseCause
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Budget, Claim, Project, Task, replace
+from tenure.core.records import Agent, Budget, Claim, Project, Task, Usage, replace
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import brief_of, current, current_claim
@@ -22,8 +23,6 @@ from tenure.engine.verbs.holder_verbs import Hold
 
 if TYPE_CHECKING:
     from tenure.core import views as v
-
-WEAKER = ("continue", "warn")  # directives that a warning of a budget may take the place of
 
 
 def counts_in(work: UnitOfWork, project: Project, task: Task, agent: str) -> list[str]:
@@ -199,8 +198,16 @@ def _is_hidden(work: UnitOfWork, budget: Budget) -> bool:
 # --- spending, ending ---------------------------------------------------------------------------------------
 
 
-def book(work: UnitOfWork, project: Project, task: Task, claim: Claim, spent: Mapping[str, int], *, late: bool) -> None:
-    """Count spending in every scope. Under a live claim it is taken from the claim's reservation.
+def book(
+    work: UnitOfWork,
+    project: Project,
+    task: Task,
+    claim: Claim,
+    before: Mapping[str, Usage],
+    after: Mapping[str, Usage],
+) -> None:
+    """Count in every scope by how much the claim's usage has changed. Under a live claim it is taken from the claim's
+    reservation.
 
     Spending under a stale receipt does not count against the task and has no reservation to take from.
     """
@@ -210,8 +217,12 @@ def book(work: UnitOfWork, project: Project, task: Task, claim: Claim, spent: Ma
     funds = dict(now_is.funds or {})
     own = budget_id(TASK, task.id)
     for row in rows_of(work, project, task, claim.agent):
-        more = spent[row.currency]
-        if not more or (late and row.id == own):
+        then, now = (
+            sum(AMOUNT[row.currency](one) for one in rows.values() if not (one.late and row.id == own))
+            for rows in (before, after)
+        )
+        more = now - then
+        if not more:
             continue
         booked, rest = budgets.spent(row, more, funds.get(row.id, 0), work.now)
         keep(work, booked)
@@ -251,10 +262,20 @@ def checked(work: UnitOfWork, hold: Hold, answer: Outcome) -> Outcome:
     over = next((row for row in rows if budgets.is_over(row)), None)
     if over is not None:
         return _paused(work, task, over, answer)
+    near = _near(work, rows) if answer.directive == "continue" else None  # it was booked after the answer was made
+    return answer if near is None else replace(answer, directive="warn", directive_text=near)
+
+
+def warning(work: UnitOfWork, project: Project, task: Task) -> str | None:
+    """What to tell the holder of a task of which a budget is nearly used up."""
+    return _near(work, rows_of(work, project, task, task.agent or ""))
+
+
+def _near(work: UnitOfWork, rows: Sequence[Budget]) -> str | None:
     near = max(rows, key=budgets.percent, default=None)
-    if near is None or budgets.percent(near) < budgets.WARN or answer.directive not in WEAKER:
-        return answer
-    return replace(answer, directive="warn", directive_text=f"budget {_text(work, near)}")
+    if near is None or budgets.percent(near) < budgets.WARN:
+        return None
+    return f"budget {_text(work, near)}: finish soon, or save a checkpoint; the task is paused when more is spent"
 
 
 def _text(work: UnitOfWork, budget: Budget) -> str:

@@ -10,9 +10,9 @@ from tenure.core import budgets, inputs, lifecycle, limits
 from tenure.core import queries as q
 from tenure.core.budgets import AGENT, DAG, PROJECT, SCOPES, TASK, TENANT, budget_id
 from tenure.core.errors import NotFound
-from tenure.core.filters import Prefix
-from tenure.core.records import Brief, Budget, Project, Task
-from tenure.engine.budgets.budget_guard import amount, kept_rows, reason, recommendation, used
+from tenure.core.filters import Prefix, Present
+from tenure.core.records import Brief, Budget, Project, Task, Usage
+from tenure.engine.budgets.budget_guard import amount, kept_rows, reason, recommendation, rows_of, used
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.effects import descendants
 from tenure.engine.runtime.rows import fields_of, pages_by, project_of, task_named
@@ -37,6 +37,9 @@ def view(work: UnitOfWork, budget: Budget) -> v.BudgetView:
         "default_estimate": amount(budget, budget.default_estimate),
         "alerts": alerts_of(budget),
     }
+    doubtful = _doubtful(work, budget)
+    if doubtful:
+        answer["doubtful"] = amount(budget, doubtful)
     task = work.get(Task, budget.project, budget.task) if budget.task is not None else None
     return answer | ({"task": task.key} if task is not None else {})  # type: ignore[no-any-return]
 
@@ -44,6 +47,25 @@ def view(work: UnitOfWork, budget: Budget) -> v.BudgetView:
 def _amounts(budget: Budget) -> dict[str, Any]:
     amounts = {name: amount(budget, getattr(budget, name)) for name in ("allocated", "consumed", "reserved")}
     return amounts | {"remaining": amount(budget, budgets.left(budget))}
+
+
+def _doubtful(work: UnitOfWork, budget: Budget) -> int:
+    """What was reported in its scope and no budget counts before a person has confirmed it."""
+    if budget.currency != budgets.USD:
+        return 0
+    here: dict[str, Any] = {} if budget.scope == TENANT else {"project": budget.project}
+    rows = work.find(Usage, {**here, "doubtful": Present()})
+    name = budget.id.partition(":")[2]
+    if rows and budget.scope == AGENT:
+        rows = [row for row in rows if row.agent == name]
+    elif rows and budget.scope in (DAG, TASK):
+        tasks = work.get_many(Task, budget.project, [row.task for row in rows])
+        if budget.scope == DAG:
+            rows = [row for row in rows if row.task in tasks and tasks[row.task].dag == name]
+        else:
+            below = {name, *(task.id for task in descendants(work, work.require(Task, budget.project, name)))}
+            rows = [row for row in rows if row.task in below and not (row.late and row.task == name)]
+    return sum(row.doubtful or 0 for row in rows)
 
 
 def alerts_of(budget: Budget) -> list[v.AlertView]:
@@ -196,13 +218,16 @@ def _likely(work: UnitOfWork, budget: Budget, task: Task, brief: Brief) -> int:
     return cap_of(brief) or estimate.cost or budget.default_estimate
 
 
-def headroom(work: UnitOfWork, project: str, agent: str) -> v.HeadroomView:
+def headroom(work: UnitOfWork, project: str, agent: str, task: str | None = None) -> v.HeadroomView:
     """A check before starting a process that will claim: no money, no process."""
     from tenure.engine.budgets.unaffordable import closed
 
     settings = project_of(work, project)
     scopes = [scope for scope in (TENANT, PROJECT, AGENT) if scope in settings.funded]
-    found = kept_rows(work, project, [budget_id(scope, agent) for scope in scopes])
+    if task is None:
+        found = kept_rows(work, project, [budget_id(scope, agent) for scope in scopes])
+    else:
+        found = rows_of(work, settings, task_named(work, project, task), agent)
     short = closed(work, settings, agent)
     seen = [row for row in found if row.scope != TENANT or not work.principal.projects]
     left = {row.id: amount(row, budgets.headroom(row, work.now)) for row in seen}

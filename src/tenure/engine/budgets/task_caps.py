@@ -62,9 +62,11 @@ def counted(work: UnitOfWork, row: Budget, task: Task) -> Budget:
 
 
 def total(work: UnitOfWork, currency: str, where: Where) -> int:
-    """The sum of matching usage."""
-    fields = ("cost",) if currency == USD else COUNTED
-    return sum(n or 0 for sums in work.sums(Usage, where, "project", fields).values() for n in sums)
+    """The sum of matching usage, as budgets count it."""
+    if currency != USD:
+        return sum(n or 0 for sums in work.sums(Usage, where, "project", COUNTED).values() for n in sums)
+    sums = work.sums(Usage, where, "project", ("cost", "doubtful")).values()
+    return sum((cost or 0) - (doubtful or 0) for cost, doubtful in sums)
 
 
 def mark(work: UnitOfWork, task: Task) -> None:

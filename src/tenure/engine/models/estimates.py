@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tenure.core import models
+from tenure.core.doubts import counted
 from tenure.core.lifecycle import COMPLETED
 from tenure.core.records import Agent, Brief, Claim, Finished, LikeTasks, Project, Task, Usage, replace
 from tenure.engine.models.model_choice import route_for, tiers_of, user_of, works
@@ -83,8 +84,7 @@ def learn(work: UnitOfWork, task: Task) -> None:
             return
         row = LikeTasks(project=task.project, id=id, type=task.type, size=size)
     expected = models.expected(task.type, brief.constraints, project.typical).tokens
-    costs = [used.cost for used in spent]
-    cost = None if None in costs else sum(cost or 0 for cost in costs)
+    cost = None if None in [used.cost for used in spent] else sum(counted(used) for used in spent)
     row = work.put(models.learnt(row, Finished(task=task.id, estimate=expected, tokens=tokens, cost=cost)))
     typical = models.typical_of(row)
     if typical is not None and project.typical.get(id) != typical:

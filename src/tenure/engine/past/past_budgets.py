@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.core import archive, budgets, ids
-from tenure.core.budgets import AGENT, DAG, TASK, TENANT, USD
-from tenure.core.models import tokens_of
+from tenure.core.budgets import AGENT, DAG, TASK, TENANT
+from tenure.core.doubts import AMOUNT
 from tenure.core.records import KINDS, Archived, Budget, Claim, Task, Usage, replace
 from tenure.engine.past.log import PastLog
 from tenure.engine.runtime.effects import descendants
@@ -42,8 +42,8 @@ def count(work: UnitOfWork, tx: Transaction, project: str, log: PastLog) -> None
         elif row.scope == TASK and row.period is None:
             earlier = 0
         else:
-            earlier = sum(_amount(row, one) for one in counted if one.at < begun.since)
-        spent = sum(_amount(row, one) for one in counted)
+            earlier = sum(AMOUNT[row.currency](one) for one in counted if one.at < begun.since)
+        spent = sum(AMOUNT[row.currency](one) for one in counted)
         burn = same.burn if same is not None else ()
         work.put(
             replace(
@@ -79,7 +79,7 @@ def _reserved(budget: Budget, funds: dict[str, dict[str, int]], usage: Iterable[
     for row in usage:
         claim = f"{row.task}@{row.generation}"
         if claim in funds and not row.late:
-            spent[claim] = spent.get(claim, 0) + _amount(budget, row)
+            spent[claim] = spent.get(claim, 0) + AMOUNT[budget.currency](row)
     return sum(max(0, held[budget.id] - spent.get(claim, 0)) for claim, held in funds.items() if budget.id in held)
 
 
@@ -127,7 +127,3 @@ def _elsewhere(tx: Transaction, project: str, now: int) -> list[Usage]:
             for page in row_pages(tx, Usage, {"project": name}, ROWS_A_PAGE):
                 found += [row for row in page if row.at <= now]
     return found
-
-
-def _amount(budget: Budget, row: Usage) -> int:
-    return (row.cost or 0) if budget.currency == USD else tokens_of(row)

@@ -115,16 +115,8 @@ def news(work: UnitOfWork, project: str, agent: str) -> AgentNewsView:
         directives.append(
             {"directive": "drain", "text": f"agent {agent} is draining: finish your tasks, claim nothing more"}
         )
-    for task in work.find(Task, {"project": project, "agent": agent}):
-        if not claims.is_held(task):
-            continue
-        wanted = brief.directive(work, task)
-        if wanted["directive"] not in ("continue", agents.TERMINATED):
-            text = wanted["directive_text"] or ASKED.get(wanted["directive"], "")
-            directives.append({"directive": wanted["directive"], "text": text, "task": task.key})
+    directives += brief.directives(work, project, agent)
     return {"mail": agents.unread(work, project, agent), "directives": directives}
 
-
-ASKED = {"pause": "stop, save a checkpoint and release it"}
 
 READS: Reads = {q.Briefing: briefing, q.AgentNews: news}

@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import lifecycle, limits, team
+from tenure.core.commands import OWNER, Principal
 from tenure.core.errors import NotFound
 from tenure.core.events import levels_from
 from tenure.core.filters import Present, Range
 from tenure.core.records import STORE, Agent, Cycles, Leader, Pool, Project, Task, replace
+from tenure.core.roles import owns_deployment
 from tenure.engine.duties import sweep
 from tenure.engine.duties.coordinator import Coordinator, Note
 from tenure.engine.reads.event_log import event_view, tasks_of
@@ -38,12 +40,16 @@ KINDS = (
 
 
 def status(
-    engine: Engine, here: Coordinator | None = None, only: Collection[str] = (), home: Engine | None = None
+    engine: Engine,
+    here: Coordinator | None = None,
+    only: Collection[str] = (),
+    home: Engine | None = None,
+    who: Principal = OWNER,
 ) -> dict[str, Any]:
     """Who leads, since when, how its cycles go; how much waits and runs, in all projects or `only` in these.
 
     `here` is this process's own coordinator; `home` the engine of the tenant whose row names the leader, by default
-    `engine`. Only the home tenant learns which tenants are led.
+    `engine`. Only the home tenant learns which tenants are led, and of those who ask only the owner the host.
     """
 
     def ask(tx: Transaction) -> tuple[int, Mapping[str, Any]]:
@@ -59,9 +65,10 @@ def status(
         cycles = here.cycles  # the row has the count of its last renewal
     if home is not None and home.tenant != engine.tenant:
         cycles = replace(cycles, error=None, error_at=None)  # it may be another tenant's
+    owns = owns_deployment(who)
     return {
         "active": leader is not None,
-        "instance": leader.holder if leader else None,
+        "instance": leader.holder if leader and owns else None,
         "term": found[0].term if found else 0,
         "since": leader.elected_at if leader else None,
         "leads_for": _seconds(now, leader.elected_at) if leader else None,
@@ -72,7 +79,7 @@ def status(
         "last_error": {"message": cycles.error, "at": cycles.error_at} if cycles.error else None,
         **counted,
         "tenants": _tenants_led(engine, here),
-        "here": {"instance": here.instance, "leads": here.term is not None} if here else None,
+        "here": {"instance": here.instance if owns else None, "leads": here.term is not None} if here else None,
         "now": now,
     }
 

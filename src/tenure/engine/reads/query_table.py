@@ -33,6 +33,17 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
     engine.check_open()
     roles.check_query(principal, query)
     check_limit(query)
+    # An embedded program has the process to itself, but for questions that need a project's memory.
+    is_gated = query.is_costly and (principal.is_served or getattr(query, q.AT, None) is not None)
+    if not is_gated:
+        return _answered(engine, query, principal)
+    from tenure.engine.reads.costly import gate
+
+    with gate():
+        return _answered(engine, query, principal)
+
+
+def _answered(engine: Engine, query: Query, principal: Principal) -> Any:
     function, required, optional = _reading(type(query))
     follows = isinstance(query, (q.Log, q.TaskLog)) and not query.last
     if type(query) in _SEALING and roles.seals_log(principal):

@@ -1,4 +1,5 @@
-"""Everything that waits for a person: questions, reviews, dead letters, pauses by a budget or after a loss."""
+"""Everything that waits for a person: questions, reviews, dead letters, pauses by a budget or after a loss, costs that
+are far above their tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +7,11 @@ from typing import TYPE_CHECKING
 
 from tenure.core import lifecycle, limits, validation
 from tenure.core import queries as q
+from tenure.core.inputs import SECOND
+from tenure.core.land_request import JUDGE
+from tenure.core.money import usd_text
 from tenure.core.records import Brief, Task
+from tenure.engine.budgets import doubts
 from tenure.engine.checks import validation_reads
 from tenure.engine.reads.task_view import dependents_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
@@ -15,12 +20,17 @@ if TYPE_CHECKING:
     from tenure.core.views.task_views import TodoEntry
 
 MOST_LISTED = limits.LISTED
+PATIENCE = limits.LANDING_TODO * SECOND
 QUESTION, REVIEW, DEAD_LETTER, BUDGET, LOST = "question", "review", "dead letter", "budget", "lost"
+LANDING = "landing"
+COST = "doubtful cost"
 
 # What waits → the commands that end the wait.
 DO = {
     QUESTION: ("answer",), REVIEW: ("approve", "reject"), DEAD_LETTER: ("retry", "edit", "adopt", "cancel"),
     BUDGET: ("budget set", "resume --budget"), LOST: ("resume", "cancel"),
+    LANDING: ("land", "reject"),
+    COST: ("usage confirm", "usage reject"),
 }  # fmt: skip
 # A pause by a person or a drain was wanted: nobody waits for a decision there.
 _CAUSES = {
@@ -47,9 +57,17 @@ def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]
             if pause.cause in _CAUSES
         ]
     for task, row in validation_reads.open_rows(work, project):
-        if row.validator == validation.REVIEW and task.state == lifecycle.VALIDATING:
+        is_late = row.note is not None or work.now - (row.decided_at or row.created_at) >= PATIENCE
+        if row.phase != JUDGE and is_late and not validation.is_running(row, work.epoch, work.now):
+            why = f": {row.note}" if row.note else ""
+            text = f"its result has passed; its commit waits to be landed on {validation.onto(row)}{why}"
+            found.append((row.created_at, LANDING, task, text, None))
+        elif row.validator == validation.REVIEW and row.phase == JUDGE:
             by = f"agent:{task.agent}" if task.agent else None
             found.append((row.created_at, REVIEW, task, "its result waits for a verdict", by))
+    for task, amount, at in doubts.waiting(work, project):
+        text = f"${usd_text(amount)} of its reported cost is far above its tokens; no budget counts that part"
+        found.append((at, COST, task, text, None))
     found.sort(key=lambda entry: (entry[0], entry[2].id))
     tasks = [task for _, _, task, _, _ in found[:limit]]
     briefs = work.get_many(Brief, project, [task.id for task in tasks])

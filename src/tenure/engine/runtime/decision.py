@@ -185,6 +185,8 @@ def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912, PLR0915  # one case a
             from tenure.engine.sources.failure_watch import HANDLERS
         case "budgets":
             from tenure.engine.budgets.budget_verbs import HANDLERS
+        case "doubts":
+            from tenure.engine.budgets.doubts import HANDLERS
         case "facts":
             from tenure.engine.verbs.facts import HANDLERS
         case "secrets":

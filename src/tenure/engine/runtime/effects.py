@@ -53,7 +53,8 @@ from typing import Any
 from tenure.core import claims, graph, ids, lifecycle, moves, retry, settle
 from tenure.core.commands import Principal
 from tenure.core.events import Event
-from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING, Cancelled
+from tenure.core.land_request import LANDING
+from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING, VALIDATING, Cancelled
 from tenure.core.records import Agent, Dag, DeadLetter, Edge, Project, Row, Task, replace
 from tenure.engine.runtime.rows import brief_of, current, current_claim, lineage
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, UnitOfWork
@@ -189,6 +190,12 @@ def settle_once(work: UnitOfWork, task: Task) -> Task | None:
 # --- moves --------------------------------------------------------------------------------------------------
 
 
+def _may_reserve(task: Task) -> bool:
+    """Whether the claim of the task, or its result that waits to be landed, may have reservations."""
+    is_submitted = task.guarded and task.checked and VALIDATING in (task.state, task.state_before)
+    return is_submitted or (task.reserved and task.state in HELD)
+
+
 def spread(work: UnitOfWork) -> None:
     """Apply the effects of all moves so far. Every command ends with it."""
     counted: dict[tuple[str, str], None] = {}
@@ -209,10 +216,10 @@ def spread(work: UnitOfWork) -> None:
             _announce_retry(work, after)
         if after.dependents:
             _update_dependents(work, before, after)
-        if before.reserved and before.state in HELD and after.state not in HELD:
-            from tenure.engine.verbs.reserve import free_reservations  # few tasks reserve anything
+        if _may_reserve(before) and after.state not in HELD:
+            from tenure.engine.verbs.reserve import free_unless_needed  # few tasks reserve anything
 
-            free_reservations(work, after)
+            free_unless_needed(work, after)
         if before.agent is not None and before.state in HELD and after.state not in HELD:
             _let_agent_go(work, before)
         if before.funded and before.state in HELD and after.state not in HELD:
@@ -319,11 +326,21 @@ def cancel_task(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> T
     """Cancel, even while held; open subtasks are cancelled too, also those below a finished one."""
     kept = _cancel_one(work, task, why, message)
     for child in list(descendants(work, task)):
-        if child.state not in lifecycle.FINISHED:
+        if child.state not in lifecycle.FINISHED and not _is_landing(work, child):
             text = f"its parent {task.key} was cancelled"
             below = Cancelled(cause=lifecycle.PARENT, source=task.id, reason=text, origin=why.origin or task.id)
             _cancel_one(work, child, below, text)
     return kept
+
+
+def _is_landing(work: UnitOfWork, task: Task) -> bool:
+    """Whether its commit may be on the branch already: then it ends by its landing, as if a moment earlier."""
+    if not task.checked or VALIDATING not in (task.state, task.state_before):
+        return False
+    from tenure.engine.checks.validation_reads import row_of_task
+
+    row = row_of_task(work, task)
+    return row is not None and row.phase == LANDING
 
 
 def _cancel_one(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> Task:

@@ -171,6 +171,7 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
         **_set_by_operators(before),
     )
     work.record("agent.updated" if before else "agent.registered", agent, project=cmd.project, agent=cmd.agent)
+    warnings = _namesake(work, cmd, before)
     if cmd.session is not None:
         session = known_session(work, project, cmd.session, cmd.agent, user_of(work, cmd.user))
         if cmd.public_key is not None:
@@ -178,8 +179,19 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     elif cmd.public_key is not None:
         raise InvalidInput("public_key needs a session: it signs the results of one")
     return Outcome(
-        outcome="UPDATED" if before else "CREATED", agent=agent_view(work, agent), command_id=work.command_id
-    )
+        outcome="UPDATED" if before else "CREATED", agent=agent_view(work, agent), command_id=work.command_id,
+        warnings=warnings,
+    )  # fmt: skip
+
+
+def _namesake(work: UnitOfWork, cmd: commands.Register, before: Agent | None) -> tuple[str, ...] | None:
+    """Whether another session uses the name now. Programs that are started again have theirs on purpose."""
+    if before is None or before.left_at is not None or cmd.managed or cmd.session is None:
+        return None
+    recent = Range(low=work.now - before.stale_after + 1)
+    where = {"project": cmd.project, "agent": cmd.agent, "ended_at": Present(False), "last_activity": recent}
+    others = [one for one in work.find(Session, where, limit=2) if one.id != cmd.session]
+    return tuple(team.taken_text(cmd.agent, one.id, one.last_activity, work.now) for one in others[:1]) or None
 
 
 def _keyed(work: UnitOfWork, project: Project, session: Session, given: str) -> None:
@@ -224,9 +236,10 @@ def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
     if agent.terminated_at is not None:
         mail = unread(work, cmd.project, cmd.agent)
         return Outcome(outcome="OK", mail=mail, directive=TERMINATED, directive_text=ended_text(agent))
-    wanted = {t.wanted for t in work.find(Task, {"project": cmd.project, "agent": cmd.agent})}
-    directive = "pause" if "pause" in wanted else "warn" if "warn" in wanted else "continue"
-    return Outcome(outcome="OK", mail=unread(work, cmd.project, cmd.agent), directive=directive)
+    from tenure.engine.verbs import brief  # it knows this module
+
+    asked = brief.strongest(brief.directives(work, cmd.project, cmd.agent))
+    return Outcome(outcome="OK", mail=unread(work, cmd.project, cmd.agent), **asked)
 
 
 def _checked_health(work: UnitOfWork, cmd: commands.Heartbeat) -> dict[str, Any]:

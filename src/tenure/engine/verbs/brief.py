@@ -1,35 +1,76 @@
-"""A changed description of a held task: how its holder learns of it and acknowledges it.
+"""What a holder learns with its answers: what it should do, and that the description of its task has changed.
 
-While `Task.unseen_since` is set, the holder has not seen the newest description: its signs of life return the
-directive `changed` and the diff, and its result is not accepted.
+`directive` is the one source: of the answers of a holder's commands, of heartbeats, and of the news of an agent. While
+`Task.unseen_since` is set, the holder has not seen the newest description: its signs of life return the directive
+`changed` and the diff, and its result is not accepted.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from tenure.core import claims
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Brief, Task, replace
+from tenure.core.records import Agent, Brief, Project, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.rows import brief_of, fields_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import agents
 
-_HUNG = "no sign of progress past the estimated completion"
+if TYPE_CHECKING:
+    from tenure.core.views.team_views import DirectiveView
+
+_HUNG = "no sign of progress past the estimated completion: report your progress, or your claim ends"
+_PAUSE = "a person asks you to pause: stop, save a checkpoint and release it"
+_STRONGEST = ("pause", "changed", "warn")  # where one answer is about several tasks
 
 
 def directive(work: UnitOfWork, task: Task) -> dict[str, Any]:
-    """For the answer to a sign of life: what the holder should do, and the news of its task.
+    """For the answer to a holder: what it should do, in full, and the news of its task.
 
-    That an operator has ended its agent goes before a warning, and behind what concerns the task itself.
+    That an operator has ended its agent goes before a warning, and behind what concerns the task itself. A task that
+    hangs goes before a budget that is nearly used up.
     """
-    wanted, text = task.wanted or "continue", _HUNG if task.wanted == "warn" else None
+    wanted, text = task.wanted or "continue", {"warn": _HUNG, "pause": _PAUSE}.get(task.wanted or "")
     agent = work.get(Agent, task.project, task.agent) if task.agent else None
     if wanted != "pause" and agent is not None and agent.terminated_at is not None:
         wanted, text = agents.TERMINATED, f"{agents.ended_text(agent)}; finish this task and claim nothing more"
+    if wanted == "continue" and (near := _nearly_used_up(work, task)):
+        wanted, text = "warn", near
     return {"directive": wanted, "directive_text": text, **news(work, task)}
+
+
+def _nearly_used_up(work: UnitOfWork, task: Task) -> str | None:
+    project = work.get(Project, task.project, task.project)
+    if project is None or not claims.is_held(task) or not (project.funded or task.capped):
+        return None
+    from tenure.engine.budgets.budget_guard import warning  # most projects have no budget; keeps startup fast
+
+    return warning(work, project, task)
+
+
+def directives(work: UnitOfWork, project: str, agent: str) -> list[DirectiveView]:
+    """What the agent should do about each task that it holds; nothing about those with which it goes on."""
+    found: list[DirectiveView] = []
+    for task in work.find(Task, {"project": project, "agent": agent}):
+        if claims.is_held(task):
+            wanted = directive(work, task)
+            if wanted["directive"] not in ("continue", agents.TERMINATED):
+                found.append(
+                    {"directive": wanted["directive"], "text": wanted["directive_text"] or "", "task": task.key}
+                )
+    return found
+
+
+def strongest(found: Sequence[DirectiveView]) -> dict[str, Any]:
+    """The one of them that an answer about the agent names, with all that are like it."""
+    for wanted in _STRONGEST:
+        texts = [f"{one['task']}: {one['text']}" for one in found if one["directive"] == wanted]
+        if texts:
+            return {"directive": wanted, "directive_text": "; ".join(texts)}
+    return {"directive": "continue"}
 
 
 def news(work: UnitOfWork, task: Task) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def start(work: UnitOfWork, cmd: commands.Start) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
     task = keep_started(work, hold.task)
     mail = agents.unread(work, cmd.project, hold.claim.agent)
-    return Outcome(outcome="OK", mail=mail, **fields_of(task, _STANDING), **brief.news(work, task))
+    return Outcome(outcome="OK", mail=mail, **fields_of(task, _STANDING), **brief.directive(work, task))
 
 
 def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
@@ -228,7 +228,8 @@ def checkpoint(work: UnitOfWork, cmd: commands.SaveCheckpoint) -> Outcome:
     spread(work)
     standing = fields_of(after, _STANDING) | {"generation": hold.claim.generation}
     mail = agents.unread(work, cmd.project, hold.claim.agent)
-    return Outcome(outcome="OK", mail=mail, **standing, **brief.news(work, after))
+    asked = {} if hold.is_late else brief.directive(work, after)
+    return Outcome(outcome="OK", mail=mail, **standing, **asked)
 
 
 def _checkpoint(work: UnitOfWork, hold: Hold, data: dict[str, Any]) -> Checkpoint:

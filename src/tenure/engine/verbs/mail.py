@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import claims, commands, ids, inputs, team
+from tenure.core import claims, commands, ids, inputs, roles, team
 from tenure.core.errors import NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     inputs.check_choice(cmd.type, team.MESSAGE_TYPES, "type")
     inputs.check_text(cmd.text, "message", required=True)
+    roles.check_sender(work.principal, cmd.sender, cmd.type)
     check_agent_name(work, cmd.project, cmd.sender, "sender")
     if not cmd.to.startswith("@"):
         ids.check_name(cmd.to, "recipient")
@@ -41,9 +42,9 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     if cmd.action is not None:  # a broker carries it even where no agent of the type is registered
         details |= fields_of(cmd, "action text reply_to") | {"expires_at": expires_at}
     work.record("message.sent", *rows, project=cmd.project, agent=cmd.sender, details=details)
-    text = f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}"
+    text, hint = team.sent_text(cmd.to, to, for_programs=cmd.action is not None)
     sent = tuple(view(m) for m in rows[:1])
-    return Outcome(outcome="CREATED", changed=to, messages=sent, command_id=work.command_id, message=text)
+    return Outcome(outcome="CREATED", changed=to, messages=sent, command_id=work.command_id, message=text, hint=hint)
 
 
 def _is_known(work: UnitOfWork, cmd: commands.Send) -> bool:

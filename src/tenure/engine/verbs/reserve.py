@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tenure.core import claims, commands, inputs, limits, reservations, roles
+from tenure.core import commands, inputs, limits, reservations, roles
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.ids import NONCE_BYTES, Receipt, parse_receipt
@@ -161,6 +161,14 @@ def unreserve(work: UnitOfWork, cmd: commands.Unreserve) -> Outcome:
 # --- the end of reservations ---------------------------------------------------------------------------------
 
 
+def free_unless_needed(work: UnitOfWork, task: Task) -> None:
+    """The claim is over; where its result is to be landed, what it touches stays reserved until then."""
+    from tenure.engine.checks.validation_reads import is_reserving
+
+    if not is_reserving(work, task):
+        free_reservations(work, task)
+
+
 def free_reservations(work: UnitOfWork, task: Task) -> None:
     """The claim is over: free its reservations, and put back the tasks set aside for it."""
     held = work.find(Reservation, {"project": task.project, "task": task.id})
@@ -175,8 +183,10 @@ def living(work: UnitOfWork, rows: list[Reservation]) -> list[Reservation]:
 
 
 def _is_claimed(work: UnitOfWork, row: Reservation) -> bool:
+    from tenure.engine.checks.validation_reads import is_reserving
+
     task = work.get(Task, row.project, row.task or "")
-    return task is not None and claims.is_held(task) and task.generation == row.generation
+    return task is not None and task.generation == row.generation and is_reserving(work, task)
 
 
 def drop_left_over(work: UnitOfWork, project: str) -> None:

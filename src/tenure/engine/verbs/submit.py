@@ -10,6 +10,7 @@ from typing import Any
 
 from tenure.core import claims, commands, inputs, lifecycle, limits, moves, retry
 from tenure.core.errors import RequestIdReused, TooLarge
+from tenure.core.landings import check_branch, check_commit
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
 from tenure.engine.reads import task_view
@@ -37,7 +38,10 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     answer = _accepted_before(work, hold, cmd, digest)
     if answer is None and cmd.stopped:
         hold, answer = _unfinished(work, hold, cmd, encoded, digest)
-    if answer is None and hold.refusal is None and hold.claim.metadata:
+    if cmd.land is not None:
+        check_commit(cmd.land.commit, "land.commit")
+        check_branch(cmd.land.onto)
+    elif answer is None and hold.refusal is None and hold.claim.metadata:
         from tenure.core import runners  # few claims have metadata; keeps startup fast
 
         answer = runners.denied_result(hold.task, hold.claim, cmd.request_id)
@@ -47,7 +51,7 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
         from tenure.engine.budgets.efficiency import reviewed  # as below
 
         answer = reviewed(work, hold, cmd, encoded, digest)
-    if answer is None and hold.task.checked:
+    if answer is None and (hold.task.checked or cmd.land is not None):
         from tenure.engine.checks.submission_checks import checked_submit  # as below
 
         answer = checked_submit(work, hold, cmd, encoded, digest)

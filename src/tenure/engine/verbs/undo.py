@@ -115,6 +115,12 @@ def _unmade(work: UnitOfWork, task: Task, event: Event) -> None:
         cancel_task(work, task, Cancelled(cause=UNDO, reason=_UNMADE), _UNMADE)
 
 
+def _decision_undone(work: UnitOfWork, task: Task, event: Event) -> None:
+    from tenure.engine.budgets.doubts import undone  # rarely undone
+
+    undone(work, task, event)
+
+
 _OPPOSITES: dict[str, Callable[[UnitOfWork, Task, Event], None]] = {
     "task.cancelled": _uncancelled,
     "task.archived": _unarchived,
@@ -124,6 +130,8 @@ _OPPOSITES: dict[str, Callable[[UnitOfWork, Task, Event], None]] = {
     "task.created": _unmade,
     "task.linked": _unlinked,
     "task.unlinked": _linked_again,
+    "task.usage_confirmed": _decision_undone,
+    "task.usage_rejected": _decision_undone,
 }
 # An undo that started a run over cannot be undone: the first command can be repeated.
 _FINAL = ("task.reset_undone", "task.retry_undone")

@@ -14,7 +14,6 @@ from tenure.core import commands, inputs, limits, money
 from tenure.core.commands import Totals
 from tenure.core.errors import TenureError
 from tenure.core.filters import Present
-from tenure.core.models import tokens_of
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, Usage, replace
 from tenure.core.usage import SUMMED, TOKENS, Spent, changed, check_all, check_pairs
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 OF_TASK = ("type", "dag", "track")  # fields of the task, by which its usage is summed
 BY = ("task", "agent", "model", "operation", "session", *OF_TASK)
 MOST_LISTED = limits.LISTED
+_SHOWN = (*SUMMED, "doubtful", "rejected")
 
 
 def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
@@ -76,25 +76,28 @@ def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
     """Put each report into its row; return all rows of the claim."""
     claim, late = hold.claim, hold.refusal is not None
     where = {"project": claim.project, "task": claim.task, "generation": claim.generation}
-    rows = {row.id: row for row in work.find(Usage, where)}
-    more = {"usd": 0, "tokens": 0}  # as budgets count
-    price = partial(_priced, work)
+    before = {row.id: row for row in work.find(Usage, where)}
+    rows = dict(before)
+    price = partial(priced, work)
 
     for one in spent:
-        for id, row in changed(claim, one, rows, late=late, now=work.now, price=price).items():
-            kept = rows.get(id)
-            rows[id] = work.put(row)
-            more["usd"] += (row.cost or 0) - (kept.cost or 0 if kept else 0)
-            more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
+        rows |= changed(claim, one, rows, late=late, now=work.now, price=price)
     check_pairs({(row.model, row.operation) for row in rows.values()})
+    if any(row.cost and not row.computed for row in rows.values()):
+        from tenure.engine.budgets.doubts import doubted  # most agents report tokens alone; keeps startup fast
+
+        rows = doubted(work, hold, rows)
+    for id, row in rows.items():
+        if row is not before.get(id):
+            work.put(row)
     if hold.project.funded or hold.task.capped:
         from tenure.engine.budgets.budget_guard import book
 
-        book(work, hold.project, hold.task, claim, more, late=late)
+        book(work, hold.project, hold.task, claim, before, rows)
     return list(rows.values())
 
 
-def _priced(work: UnitOfWork, row: Usage) -> int | None:
+def priced(work: UnitOfWork, row: Usage) -> int | None:
     """The cost by the price table, for agents that report only tokens."""
     from tenure.engine.models.tables import price_table
 
@@ -112,12 +115,14 @@ def _priced(work: UnitOfWork, row: Usage) -> int | None:
 
 def _shape(sums: Sequence[int | None], unpriced: int, computed: int | None) -> Any:
     """Usage as shown. `cost_usd` is the known part of the cost, None where none is known."""
-    *tokens, duration, cost = sums
+    *tokens, duration, cost, doubtful, rejected = sums
+    apart = {"doubtful_usd": doubtful, "rejected_usd": rejected}
     return {
         **dict(zip(TOKENS, tokens, strict=True)),
         "cost_usd": None if cost is None else money.usd_text(cost),
         "unpriced": unpriced,
         "duration": (duration or 0) / inputs.SECOND,
+        **{name: money.usd_text(amount) for name, amount in apart.items() if amount},
     } | ({} if computed is None else {"computed_usd": money.usd_text(computed)})
 
 
@@ -138,7 +143,8 @@ def _added(rows: Sequence[Usage]) -> Any:
     sums = [sum(getattr(r, name) for r in rows) for name in SUMMED[:-1]]
     computed = [r.cost for r in rows if r.computed and r.cost is not None]
     total = sum(priced) if priced else None
-    return _shape([*sums, total], len(rows) - len(priced), sum(computed) if computed else None)
+    apart = [sum(r.doubtful or 0 for r in rows), sum(r.rejected for r in rows)]
+    return _shape([*sums, total, *apart], len(rows) - len(priced), sum(computed) if computed else None)
 
 
 def of_task(work: UnitOfWork, project: str, task: str) -> list[Usage]:
@@ -146,7 +152,7 @@ def of_task(work: UnitOfWork, project: str, task: str) -> list[Usage]:
 
 
 class _Totals(NamedTuple):
-    sums: Sequence[int | None]  # of SUMMED
+    sums: Sequence[int | None]  # of _SHOWN
     unpriced: int
     computed: int | None
 
@@ -158,7 +164,7 @@ def _totals(work: UnitOfWork, project: str, by: str, **where: Any) -> dict[Any, 
     asked = {"project": project, **where}
     unpriced = {v: n or 0 for v, (n,) in work.sums(Usage, asked | {"cost": Present(False)}, by, ("pairs",)).items()}
     computed = {v: n for v, (n,) in work.sums(Usage, asked | {"computed": True}, by, ("cost",)).items()}
-    found = work.sums(Usage, asked, by, SUMMED).items()
+    found = work.sums(Usage, asked, by, _SHOWN).items()
     return {v: _Totals(sums, unpriced.get(v, 0), computed.get(v)) for v, sums in found}
 
 
@@ -209,7 +215,7 @@ def _sum(totals: Sequence[_Totals]) -> _Totals:
 
 def _dearness(total: _Totals) -> tuple[int, int]:
     """Cost first; where it is equal or unknown, tokens."""
-    *tokens, _, cost = total.sums
+    *tokens, _, cost, _, _ = total.sums
     return -(cost or 0), -sum(n or 0 for n in tokens)
 
 

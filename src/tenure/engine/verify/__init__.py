@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tenure.core import claims, graph, lifecycle, models, schedules, settle, validation
+from tenure.core.doubts import counted
 from tenure.core.errors import Cycle, TenureError
 from tenure.core.events import Event
 from tenure.core.records import (
@@ -231,6 +232,8 @@ def _of_claims(rows: Tables) -> Iterator[str]:
             yield f"{row.id}: belongs to a claim that does not exist"
         if isinstance(row, Usage) and min(row.fresh, row.cached, row.written, row.output, row.cost or 0) < 0:
             yield f"{row.id}: has negative usage"
+        if isinstance(row, Usage) and min(row.doubtful or 0, row.confirmed, row.rejected, counted(row)) < 0:
+            yield f"{row.id}: more of its cost is doubtful than it has"
     for claim in rows[Claim].values():
         if claim.process is not None and claim.state != "active":
             yield f"{claim.id}: has ended, but still names its process"

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tenure.core import claims
-from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, USD, place
-from tenure.core.models import tokens_of
+from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, place
+from tenure.core.doubts import AMOUNT
 from tenure.core.records import Archived, Budget, Claim, Project, Task, Usage
 from tenure.engine.budgets.unaffordable import MARK
 from tenure.engine.verify.replay import Tables
@@ -80,7 +80,7 @@ def _spent(rows: Tables, budget: Budget) -> int | None:
             TASK: row.project == budget.project and row.task in lineage and not (row.late and row.task == budget.task),
         }[budget.scope]
         if is_in:
-            found += (row.cost or 0) if budget.currency == USD else tokens_of(row)
+            found += AMOUNT[budget.currency](row)
     return found
 
 

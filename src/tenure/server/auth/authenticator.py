@@ -27,7 +27,7 @@ from tenure.core.commands import (
     RevokeKey,
     RotateKey,
 )
-from tenure.core.errors import NotAllowed, NotFound, NotSignedIn, Overloaded, TenureError
+from tenure.core.errors import NotAllowed, NotFound, NotSignedIn, Overloaded, StoreError, TenureError
 from tenure.core.events import Event
 from tenure.core.keys import TOKEN_BYTES, is_good_session, is_of_token, of_token, session_id
 from tenure.core.records import ApiKey, Tenant
@@ -35,6 +35,7 @@ from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.runtime.tenancy import TenantEngines
 from tenure.engine.verbs import web_sessions
+from tenure.server.auth.outages import Outages
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.principals import local_owner, of_key, principal_of
 from tenure.server.auth.request_source import (
@@ -53,14 +54,14 @@ from tenure.server.auth.request_source import (
     source_of,
     tenant_named,
 )
-from tenure.server.auth.row_cache import NeedsLookup, TenantRows, tenant_cache
-from tenure.server.auth.tokens import LEEWAY, Fetch, Tokens
+from tenure.server.auth.row_cache import NeedsLookup, RowCache, TenantRows, tenant_cache
+from tenure.server.auth.tokens import LEEWAY, Claims, Fetch, Tokens
 from tenure.server.process_memory import Memory, OwnMemory
 from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
 
 FAILURES = limits.SIGN_IN_TRIES
 FAILURES_A_SECOND = 1 / 6
-TRIES = 5  # lookups in a row whose result was outdated on arrival
+TRIES = 8  # lookups of a request: a stranger to a tenant with its own store needs five
 _HOW_TO_SIGN_IN = "send a key with `Authorization: Bearer KEY`; create one with `tenure key create`"
 _HOW_HERE = (
     "on this machine the token of the server's start is needed: commands of the user who started it send it "
@@ -68,6 +69,7 @@ _HOW_HERE = (
 )
 BURST = 2.0  # seconds of a tenant's rate that it may use at once
 USE_WRITTEN = 60.0  # seconds between two writes of a key's last use
+AWAY = (StoreError, Overloaded)  # a tenant's own store cannot be read now
 SHOWN = 16  # characters of a secret's digest that name it
 
 T = TypeVar("T")
@@ -86,7 +88,8 @@ class Authenticator:
 
     A credential decides the tenant: a key names it, a session is one of its rows, a token names it or is a member's;
     the deployment's owner on this machine may name any. A tenant that is not the caller's is answered like one that
-    does not exist, whether it does or not: nothing is looked up in it.
+    does not exist, whether it does or not: nothing is looked up in it. While a tenant's own store is away, only who was
+    known in it before is told so; to everybody else it does not exist.
 
     `read_in_thread` runs lookups in the home tenant's store, `write_in_thread` writes; `apart` runs both elsewhere, so
     that a store of one tenant that hangs delays no other. `token` is the token of this start, on loopback: see
@@ -117,6 +120,8 @@ class Authenticator:
         self._tenant_cache = tenant_cache(engine, monotonic)
         self._token, self._user, self._monotonic = token, user, monotonic
         self._local_sessions = memory.sessions(monotonic)
+        self._outages = Outages(monotonic)
+        self._home_read_at = -limits.KEY_CACHE  # when the home store last answered
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
         self._read_in_thread, self._write_in_thread, self._apart = read_in_thread, write_in_thread, apart
         self._lookups: dict[str, asyncio.Future[Any]] = {}
@@ -142,8 +147,15 @@ class Authenticator:
         return principal
 
     async def open_store(self, name: str) -> None:
-        """Open the tenant's own store, if it is not; StoreUnavailable where it cannot be opened."""
+        """Open the tenant's own store, if it is not; StoreUnavailable where it is away."""
         await self._resolved(lambda: self._rows(name))
+
+    def is_away(self, tenant: str) -> bool:
+        return self._outages.of(tenant) is not None
+
+    def note_away(self, tenant: str, error: TenureError) -> None:
+        """The tenant's own store could not be read: others need not try before it answers again."""
+        self._outages.begin(tenant, error)
 
     async def open_tenant(self, name: str) -> Tenant | None:
         """The row of an open tenant, None for the home tenant; NotFound where there is none of that name."""
@@ -208,8 +220,9 @@ class Authenticator:
         for tenant, token in sessions_in(source.header(b"cookie"), source.scheme):
             id = session_id(token) or ""
             if not self._local_sessions.end(id):
+                await self._resolved(partial(self._check_home, self._home.sessions, id))
                 with suppress(NotFound):
-                    rows = await self._resolved(partial(self._rows, tenant))
+                    rows = await self._resolved(partial(self._rows_of_session, tenant, id))
                     await self._writing(rows.engine)(partial(web_sessions.end, rows.engine, id))
                     rows.sessions.forget(id)
         return cleared(source.scheme)
@@ -273,7 +286,18 @@ class Authenticator:
                     in_thread = self._read_in_thread if lookup.store is self._home.engine.store else self._apart
                     running = self._lookups[lookup.name] = asyncio.ensure_future(in_thread(lookup.run))
                     running.add_done_callback(lambda _, name=lookup.name: self._lookups.pop(name, None))  # type: ignore[misc]
-                await asyncio.shield(running)
+                is_home, at = lookup.store is self._home.engine.store, self._monotonic()
+                try:
+                    await asyncio.shield(running)
+                    if is_home:
+                        self._home_read_at = at
+                        self._outages.end(HOME)
+                except AWAY as error:
+                    if lookup.tenant is None:
+                        raise
+                    self._outages.begin(HOME if is_home else lookup.tenant, error)
+                    if is_home:
+                        raise
         # Each lookup was outdated on arrival.
         raise Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
 
@@ -319,14 +343,19 @@ class Authenticator:
         return row
 
     def _rows(self, tenant: str) -> TenantRows:
-        """What the tenant keeps of its sign-ins; NotFound where there is none of that name."""
+        """What the tenant keeps of its sign-ins.
+
+        NotFound where no open tenant has that name, and one of `AWAY` at once while its own store cannot be read.
+        """
         if tenant == HOME:
             return self._home
-        row = self._row(tenant) if self._engines.keeps_tenants else None
-        if row is None:
-            raise tenants.unknown(tenant)
+        row = self._open_row(tenant)
+        assert row is not None  # only the home tenant has none
+        if (away := self._outages.of(tenant)) is not None:
+            self._look_again(row)
+            raise away
         if not self._engines.is_at_hand(row):
-            raise NeedsLookup(f"{tenant} store", partial(self._engines.of, row))
+            raise NeedsLookup(f"{tenant} store", partial(self._engines.of, row), tenant=tenant)
         found = self._tenants.get(tenant)
         if found is None or found.engine is not self._engines.of(row):
             found = self._tenants[tenant] = TenantRows(self._engines.of(row), self._monotonic)
@@ -334,6 +363,52 @@ class Authenticator:
                 self._tenants.popitem(last=False)
         self._tenants.move_to_end(tenant)
         return found
+
+    def _look_again(self, row: Tenant) -> None:
+        """Find out in the background whether the tenant's store has come back."""
+        if not self._outages.is_due(row.id):
+            return
+
+        async def look() -> None:
+            with suppress(TenureError):
+                await self._apart(lambda: self._engines.of(row).read(lambda tx: tx.now))
+                self._outages.end(row.id)
+
+        name = f"{row.id} again"
+        if name not in self._lookups:
+            looking = self._lookups[name] = asyncio.ensure_future(look())
+            looking.add_done_callback(lambda _: self._lookups.pop(name, None))
+
+    def _check_home(self, rows: RowCache[Any], id: str) -> None:
+        """Before a refusal, whatever tenant was named: one of `AWAY` where the home store cannot be read.
+
+        Some names are known without it for a moment; without this they would be refused while others cannot be found.
+        """
+        with suppress(NotSignedIn):
+            rows.find(id)
+        if self._outages.of(HOME) is not None or self._monotonic() - self._home_read_at >= limits.KEY_CACHE:
+            engine = self._home.engine
+            raise NeedsLookup("home store", lambda: engine.read(lambda tx: tx.now), engine.store, HOME)
+
+    def _rows_of_session(self, tenant: str, id: str) -> TenantRows:
+        """As `_rows`. While its store is away, a tenant does not exist for a session that was not open here before."""
+        try:
+            return self._rows(tenant)
+        except AWAY:
+            kept = self._kept(tenant)
+            if kept is None or kept.sessions.last(id) is None:
+                raise tenants.unknown(tenant) from None
+            raise
+
+    def _rows_of_member(self, tenant: str, claims: Claims) -> TenantRows:
+        """As `_rows_of_session`, for the bearer of a token that does not name the tenant."""
+        try:
+            return self._rows(tenant)
+        except AWAY:
+            kept = self._kept(tenant)
+            if tenant in (claims.tenants or ()) or (kept is not None and kept.members.last(claims.subject) is not None):
+                raise
+            raise tenants.unknown(tenant) from None
 
     def _kept(self, tenant: str) -> TenantRows | None:
         """The cached rows of the tenant, without a lookup; None: there are none."""
@@ -402,14 +477,25 @@ class Authenticator:
                 rows = self._rows(given.tenant)
             except NotFound:
                 rows = None
+            except AWAY:
+                if self._opened_before(given):
+                    raise
+                rows = None
             try:
                 # Of a tenant that does not exist: the same read as of one that does, so that both take as long.
                 key, now = (rows or self._home).keys.find(given.id)
             except NotSignedIn:
-                raise _not_accepted() from None
-            if rows is None or not keys.opens(key, given.secret, now):
+                key, now = None, 0
+            if rows is None or key is None or not keys.opens(key, given.secret, now):
+                self._check_home(self._home.keys, given.id)
                 raise _not_accepted()
         return given.tenant, key
+
+    def _opened_before(self, given: keys.Given) -> bool:
+        """Whether the key was good when its row was last read here."""
+        kept = self._kept(given.tenant)
+        row = None if kept is None else kept.keys.last(given.id)
+        return row is not None and keys.opens(row, given.secret, 0)
 
     def _by_token(self, source: RequestSource, token: str, wanted: str | None) -> Principal:
         if self._tokens is None:
@@ -418,10 +504,13 @@ class Authenticator:
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
         tenant = wanted if wanted is not None else tenants.meant(claims.tenants)
-        self._open_row(tenant)
-        rows = self._rows(tenant)
-        member = rows.member(claims.subject)
-        reach = tenants.reach_of_token(tenant, claims.tenants, claims.role, claims.projects, member)
+        try:
+            rows = self._rows_of_member(tenant, claims)
+            member = rows.member(claims.subject)
+            reach = tenants.reach_of_token(tenant, claims.tenants, claims.role, claims.projects, member)
+        except NotFound:
+            self._check_home(self._home.members, claims.subject)
+            raise
         if reach.role is None:
             raise self._tokens.no_role()
         if member is not None and member.joined_at is None:
@@ -448,10 +537,11 @@ class Authenticator:
         id = session_id(token) or ""
         with self._counted(source, "cookie"):
             try:
-                key = self._key_of_session(self._rows(tenant), id)
+                key = self._key_of_session(self._rows_of_session(tenant, id), id)
             except NotFound:
                 key = None
             if key is None:
+                self._check_home(self._home.sessions, id)
                 raise NotSignedIn("the session has expired", "sign in again")
         return of_key(key, source, tenant, f"web:{id}")
 

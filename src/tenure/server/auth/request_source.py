@@ -187,13 +187,27 @@ def tenant_named(source: RequestSource, by_path: str | None) -> str | None:
 
 # --- checks of Host and Origin ---
 
+
+def check_one_host(headers: Iterable[tuple[bytes, bytes]], version: str | None) -> None:
+    """Refuse a request with two Host headers, and one without, but for HTTP/1.0: RFC 9112, section 3.2."""
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) > 1:
+        raise InvalidInput("the header Host is given twice", "send it once")
+    if version != "1.0" and not (hosts and hosts[0]):
+        raise _no_host()
+
+
+def _no_host() -> InvalidInput:
+    return InvalidInput("the header Host is missing", "send the name of this server in Host")
+
+
 _PORTS = {"http": 80, "https": 443}
 
 
 def check_host(source: RequestSource, policy: Policy) -> None:
     """Refuse a Host that is not a name of this server: it may be DNS rebinding."""
     if not source.host:
-        raise InvalidInput("the header Host is missing", "send the name of this server in Host")
+        raise _no_host()
     name = name_in(source.host)
     if is_loopback_name(name) or name in policy.hosts:
         return

@@ -55,7 +55,16 @@ class RowCache(Generic[R]):
             if missed_at is not None and now - missed_at < limits.UNKNOWN_KEY_CACHE:
                 raise NotSignedIn("unknown")
             self._awaited[id] = None
-            raise NeedsLookup(f"{self._engine.tenant} {self._kind.__name__}", self._lookup, self._engine.store)
+            if len(self._awaited) > MOST:  # guesses, while the store does not answer
+                del self._awaited[next(iter(self._awaited))]
+            engine, name = self._engine, f"{self._engine.tenant} {self._kind.__name__}"
+            raise NeedsLookup(name, self._lookup, engine.store, engine.tenant)
+
+    def last(self, id: str) -> R | None:
+        """The row as it was read last, however old that is."""
+        with self._lock:
+            entry = self._known.get(id)
+            return None if entry is None else entry.row
 
     def _lookup(self) -> None:
         """Read all ids that wait."""
@@ -112,9 +121,11 @@ def tenant_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[Ten
 class NeedsLookup(Exception):
     """`run` reads and caches the missing value; then try again. Lookups of the same name run once.
 
-    `store` is the one that it reads; None: another place.
+    `store` is the one that it reads; None: another place. `tenant`: whose rows it reads, or whose store it opens.
     """
 
-    def __init__(self, name: str, run: Callable[[], object], store: Store | None = None) -> None:
+    def __init__(
+        self, name: str, run: Callable[[], object], store: Store | None = None, tenant: str | None = None
+    ) -> None:
         super().__init__(name)
-        self.name, self.run, self.store = name, run, store
+        self.name, self.run, self.store, self.tenant = name, run, store, tenant

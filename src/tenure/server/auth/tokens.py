@@ -15,13 +15,15 @@ from typing import Any, NamedTuple
 import jwt
 
 from tenure.core import ids, limits, roles
-from tenure.core.errors import AuthUnavailable, InvalidInput, NotSignedIn
+from tenure.core.errors import AuthUnavailable, InvalidInput, NotSignedIn, TenureError
+from tenure.core.safe_text import storable
 from tenure.server.auth.policy import Jwt
 from tenure.server.auth.row_cache import NeedsLookup
 
 BY_SECRET = ("HS256",)
 BY_PUBLIC_KEY = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 LEEWAY = limits.JWT_LEEWAY
+LATEST = 2.0**53  # seconds: beyond it floats are not exact, and far beyond it they do not exist
 KEPT = limits.TOKEN_CACHE
 MOST = limits.TOKENS_CACHED
 
@@ -86,15 +88,19 @@ class Tokens:
                 leeway=LEEWAY,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.InvalidTokenError, jwt.InvalidKeyError):
+        except (NeedsLookup, TenureError):
+            raise
+        except Exception:  # noqa: BLE001 the library's own errors, and what it makes of forms that it does not expect
             # The message does not say which: a guesser would learn whether a signature was right.
-            raise NotSignedIn("the token's signature, issuer, audience or time is not accepted") from None
+            raise _not_accepted() from None
 
     def _check_lifetime(self, content: dict[str, Any]) -> None:
         """Bound the lifetime from `iat`, or from now: a token that is valid for years cannot be revoked."""
         longest = self._settings.longest
-        begins = content.get("iat", time.time())
-        if not isinstance(begins, (int, float)) or content["exp"] - begins > longest + LEEWAY:
+        # The library takes a text with a number for one.
+        if not all(_is_instant(content[name]) for name in ("exp", "iat", "nbf") if name in content):
+            raise _not_accepted()
+        if content["exp"] - content.get("iat", time.time()) > longest + LEEWAY:
             raise NotSignedIn(
                 f"the token is valid for more than {longest:g} s from its iat", "serve.jwt_longest sets the limit"
             )
@@ -119,10 +125,11 @@ class Tokens:
                 ids.check_name(name, "a name in the token")
         except InvalidInput as error:
             raise NotSignedIn(error.message) from None
-        if not 1 <= len(content["sub"]) <= limits.JWT_SUBJECT:
-            raise NotSignedIn(f"the token's sub must have 1 to {limits.JWT_SUBJECT} characters")
+        subject = content["sub"]
+        if not 1 <= len(subject) <= limits.JWT_SUBJECT or storable(subject, len(subject)) != subject:
+            raise NotSignedIn(f"the token's sub must have 1 to {limits.JWT_SUBJECT} characters that can be stored")
         return Claims(
-            content["sub"], role, agent, tuple(projects or ()), tuple(can or ()), float(content["exp"]),
+            subject, role, agent, tuple(projects or ()), tuple(can or ()), float(content["exp"]),
             self._tenants(content),
         )  # fmt: skip
 
@@ -139,6 +146,14 @@ class Tokens:
         if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
             raise NotSignedIn(f"the token's claim {claim} must be a name or a list of names")
         return tuple(found)
+
+
+def _not_accepted() -> NotSignedIn:
+    return NotSignedIn("the token's signature, issuer, audience or time is not accepted")
+
+
+def _is_instant(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < LATEST
 
 
 def _name(token: str) -> bytes:

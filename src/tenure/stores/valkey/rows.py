@@ -54,7 +54,7 @@ INDEXES: dict[type[Row], tuple[str, ...]] = {
     Claim: ("request_id", "process", "task", "session"),
     Edge: ("task", "needs"),
     Result: ("task",),
-    Usage: ("task",),
+    Usage: ("task", "doubtful"),
     Landing: ("task",),
     Artifact: ("task",),
     Content: ("idle_at",),

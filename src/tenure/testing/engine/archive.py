@@ -336,7 +336,7 @@ class Archive(Stage):
             cost = None if n == 2 else f"0.{n + 1}"
             usage = (
                 Totals(model="opus", fresh=n + 1, cost_usd=cost),
-                Totals(model="haiku", output=5, cost_usd="1", operation="review"),
+                Totals(model="haiku", output=5, cost_usd="0.5", operation="review"),
             )
             scene.submit(receipt, usage=usage)
             scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=n + 2, cost_usd=cost)  # late, by one token
@@ -349,7 +349,7 @@ class Archive(Stage):
         assert all_in_one.pop("task") == "(archived)"
         assert all_in_one == project
         assert {row.task for row in scene.rows(Usage)} == {""}
-        assert look(scene, tasks.show, "A-002")["usage"]["cost_usd"] == "1.20"
+        assert look(scene, tasks.show, "A-002")["usage"]["cost_usd"] == "0.70"
 
 
 def _accepted(scene: Scene, name: str) -> dict[str, Any]:

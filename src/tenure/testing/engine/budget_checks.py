@@ -41,9 +41,27 @@ class BudgetChecks(Stage):
         assert spend(scene, receipt, "8.99").directive == "continue"
         assert scene.do(c.Renew, receipt=receipt).directive == "continue"
         warned = spend(scene, receipt, "9.00")
-        assert (warned.directive, warned.directive_text) == ("warn", "budget project: 90 % used, $9.00 of $10.00")
-        assert scene.do(c.Renew, receipt=receipt).directive == "warn"
-        assert scene.do(c.Progress, receipt=receipt, percent=5).directive == "warn"
+        text = "budget project: 90 % used, $9.00 of $10.00: finish soon, or save a checkpoint"
+        assert (warned.directive, warned.directive_text) == ("warn", f"{text}; the task is paused when more is spent")
+
+    def test_every_answer_to_a_holder_has_the_same_warning(self, scene: Scene) -> None:
+        set_budget(scene, usd="10", default_estimate="1")
+        key = scene.add()
+        receipt = scene.take(key)
+        warned = spend(scene, receipt, "9.50")
+        same = (warned.directive, warned.directive_text)
+        answers = [
+            scene.do(c.Renew, receipt=receipt),
+            scene.do(c.Progress, receipt=receipt, percent=5),
+            scene.do(c.Start, receipt=receipt),
+            scene.do(c.SaveCheckpoint, receipt=receipt, data={"next": "go on"}),
+            scene.do(c.Land, receipt=receipt, branch="main", old="0" * 40, new="1" * 40),
+        ]
+        assert {(answer.directive, answer.directive_text) for answer in answers} == {same}
+        alive = scene.do(c.Heartbeat, agent="ann", session="s-ann")
+        assert (alive.directive, alive.directive_text) == ("warn", f"{key}: {warned.directive_text}")
+        (told,) = seen(scene, q.AgentNews, agent="ann")["directives"]
+        assert (told["directive"], told["text"], told["task"]) == (*same, key)
 
     def test_a_holder_is_paused_above_a_hundred_and_its_work_is_kept(self, scene: Scene) -> None:
         set_budget(scene, usd="10", default_estimate="1")
@@ -218,6 +236,13 @@ class BudgetChecks(Stage):
         }
         scene.do(c.SetBudget, usd="200")
         assert seen(scene, q.ShowProjection)["advice"] == "CONTINUE"
+
+    def test_a_budget_that_is_spent_does_not_continue_at_any_age(self, scene: Scene) -> None:
+        set_budget(scene, tokens=1000)
+        spend(scene, scene.take(scene.add()), fresh=1200)
+        projection = seen(scene, q.ShowProjection)
+        assert (projection["decided"], projection["advice"]) == (True, "THROTTLE")
+        assert (projection["days_left"], projection["exhausted_at"]) == (0.0, scene.now)
 
     def test_minutes_of_work_are_shown_as_they_are_and_decide_nothing(self, scene: Scene) -> None:
         set_budget(scene, usd="20", default_estimate="1")

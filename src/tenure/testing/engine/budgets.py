@@ -24,6 +24,9 @@ def set_budget(scene: Scene, scope: str = "project", **fields: Any) -> Outcome:
 
 
 def spend(scene: Scene, receipt: str, cost: str | None = None, **fields: Any) -> Outcome:
+    """A cost comes with tokens that are worth it, and that no budget in tokens counts."""
+    if cost is not None:
+        fields.setdefault("cached", 10**9)
     return scene.do(c.ReportUsage, by=AGENT, receipt=receipt, model="x", cost_usd=cost, **fields)
 
 

@@ -229,7 +229,7 @@ class Reads(Stage):
         scene.do(c.SetBudget, usd="10", default_estimate="1")
         scene.do(c.SetBudget, scope="agent:ann", usd="4")
         for agent, model, cost in (("ann", "m1", "1"), ("ann", "m2", "0.5"), ("bo", "m1", "2"), ("ann", "m1", "0.25")):
-            usage = (Totals(model=model, fresh=10, output=3, cost_usd=cost),)
+            usage = (Totals(model=model, fresh=10, cached=10**6, output=3, cost_usd=cost),)
             scene.submit(scene.take(scene.add(), agent), usage=usage)
         (entry,) = read_query(scene.engine, q.Spending())
         used = {(one["agent"], one["model"]): (one["fresh"], one["output"], one["cost_usd"]) for one in entry["used"]}

@@ -169,7 +169,7 @@ class Spending(Stage):
         scene.do(c.SetBudget, usd="10", default_estimate="1")
         key = scene.add()
         receipt = scene.take(key)
-        report(scene, receipt, fresh=300, cost_usd="0.90")
+        report(scene, receipt, fresh=300, cached=10**6, cost_usd="0.90")
         scene.do(c.Recover, task=key)
         report(scene, receipt, fresh=100, cost_usd="0.30", operation="review")
         assert sums(scene, "operation") == {"": (200, "0.60"), "review": (100, "0.30")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from tenure.agents.runner.agent_output import Reader
@@ -24,10 +25,19 @@ class Start(NamedTuple):
     budget: str | None = None  # dollars that it may spend
     extra: tuple[str, ...] = ()  # arguments that the user added
     writable: tuple[str, ...] = ()  # folders outside of `folder` that it must be able to write
+    environ: Mapping[str, str] = {}  # in which its own settings are found
 
     def has(self, *options: str) -> bool:
         """Has the user set one of these options?"""
         return any(word.partition("=")[0] in options for word in self.extra)
+
+    def value(self, *options: str) -> str | None:
+        """What the user gave with one of these options."""
+        for word, after in pairwise((*self.extra, "")):
+            name, has_value, value = word.partition("=")
+            if name in options:
+                return (value if has_value else after) or None
+        return None
 
 
 class Cli:
@@ -37,6 +47,8 @@ class Cli:
     program: str
     families: tuple[str, ...] = ()  # how the names of its models begin
     model_variable: str = ""  # environment variable that selects its model; empty where there is none
+    tells_cost: bool = True  # its output has dollars, or it uses no model
+    tells_model: bool = False  # its output names the models that it used
 
     def arguments(self, start: Start) -> list[str]:
         """The arguments before the user's."""
@@ -56,6 +68,10 @@ class Cli:
 
     def reader(self, start: Start) -> Reader:
         raise NotImplementedError
+
+    def own_model(self, start: Start) -> str | None:
+        """The model that it will use: the one that was asked for, else that of its own settings; None: not known."""
+        return start.model or start.value("--model", "-m") or start.environ.get(self.model_variable) or None
 
     def command(self, path: str, start: Start) -> list[str]:
         return [path, *self.arguments(start), *start.extra, *self.last_words()]

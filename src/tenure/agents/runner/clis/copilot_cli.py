@@ -19,6 +19,8 @@ class Copilot(Cli):
     program = "copilot"
     families = ("gpt", "claude", "gemini", "o3", "o4")
     model_variable = "COPILOT_MODEL"
+    tells_cost = False
+    tells_model = True
 
     def arguments(self, start: Start) -> list[str]:
         words = ["--output-format", "json", "--usage-output-file", usage_file(start)]

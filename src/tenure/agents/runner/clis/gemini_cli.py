@@ -19,6 +19,8 @@ class Gemini(Cli):
     program = "gemini"
     families = ("gemini",)
     model_variable = "GEMINI_MODEL"
+    tells_cost = False
+    tells_model = True
 
     def arguments(self, start: Start) -> list[str]:
         words = ["-o", "stream-json"]

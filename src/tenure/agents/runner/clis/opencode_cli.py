@@ -1,12 +1,15 @@
 """OpenCode: `opencode run --format json`, the prompt from stdin.
 
 Tokens and costs come step by step and are summed; input excludes cached input. The output does not name the model, so
-usage is booked for the requested one.
+usage is booked for the requested one, else for that of its settings.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
+
+import msgspec
 
 from tenure.agents.runner.agent_output import AgentOutput, EventReader, Exit, Failure, count, failed
 from tenure.agents.runner.clis.cli import Cli, Start
@@ -23,7 +26,23 @@ class OpenCode(Cli):
         return "/" in model  # provider/model
 
     def reader(self, start: Start) -> OpenCodeReader:
-        return OpenCodeReader(start.model)
+        return OpenCodeReader(self.own_model(start))
+
+    def own_model(self, start: Start) -> str | None:
+        named = super().own_model(start)
+        if named is not None:
+            return named
+        home = start.environ.get("HOME") or os.path.expanduser("~")
+        config = start.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+        for folder in (start.folder, os.path.join(config, "opencode")):
+            try:
+                with open(os.path.join(folder, "opencode.json"), "rb") as file:
+                    model = msgspec.json.decode(file.read(), type=dict[str, Any]).get("model")
+            except (OSError, msgspec.DecodeError, RecursionError):
+                continue
+            if isinstance(model, str) and model:
+                return model
+        return None
 
 
 class OpenCodeReader(EventReader):

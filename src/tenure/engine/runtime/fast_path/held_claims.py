@@ -83,7 +83,7 @@ def _result(number: int, command: commands.Submit, most: int | None) -> _Result:
     """As it is stored; raises NotFast where the ordinary path must decide it."""
     if command.seen is not None or command.usage or command.artifacts is not None or command.signature is not None:
         raise NotFast(number)
-    if command.stopped:
+    if command.stopped or command.land is not None:
         raise NotFast(number)
     encoded = _json(command.data)
     if len(encoded) > task_view.INLINE or is_reference(command.data) or (most is not None and len(encoded) > most):

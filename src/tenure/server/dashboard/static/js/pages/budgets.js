@@ -83,7 +83,9 @@ function Budget({ project, budget, others, ask, isFirst }) {
     <p class="budget-figures">
       <span><i class=${`swatch ${toneOf(budget)}`}></i>spent <b>${of("consumed")}</b></span>
       <span><i class="swatch work"></i>reserved <b>${of("reserved")}</b></span>
-      <span><i class="swatch"></i>left <b>${of("remaining")}</b> of ${of("allocated")}</span>
+      <span><i class="swatch"></i>left <b>${Number(budget.remaining) > 0 ? of("remaining") : "nothing"}</b> of ${of("allocated")}</span>
+      ${budget.doubtful && html`<span title="reported far above what its tokens cost: it counts when a person confirms it">
+        doubtful <b>${of("doubtful")}</b></span>`}
       <span class="faint"><${Period} budget=${budget} /></span>
     </p>
     <${Alerts} alerts=${budget.alerts} />
@@ -142,12 +144,14 @@ const ADVICE = {
   THROTTLE: ["odd", "Slow down", "at this rate it is used up within a week, before its period ends"],
 };
 
+const USED_UP = ["bad", "Used up", "nothing is left of it"];
 const UNDECIDED = ["", "Too early to say", "its spending has not been seen for long enough"];
 
 function Projection({ led }) {
-  const [tone, label, title] = led.decided ? ADVICE[led.advice] : UNDECIDED;
+  const [tone, label, title] = led.days_left === 0 ? USED_UP : led.decided ? ADVICE[led.advice] : UNDECIDED;
   const of = (value) => amount(led.currency, value);
-  const lasts = led.exhausted_at && `${lasting(led.days_left * 86_400)}, until ${moment(led.exhausted_at)}`;
+  const lasts = led.days_left === 0 ? "nothing is left of it" : led.exhausted_at && 
+    `${lasting(led.days_left * 86_400)}, until ${moment(led.exhausted_at)}`;
   return html`<div class="stack">
     <p class="dot-label" title=${title}><i class=${`dot ${tone}`}></i><b>${label}</b>
       ${led.decided && html`<span class="mono faint">${led.advice}</span>`}</p>

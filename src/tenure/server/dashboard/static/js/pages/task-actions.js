@@ -101,6 +101,18 @@ task ends too.",
     fields: [{ name: "note", label: "Note", kind: "text" }],
   },
   {
+    verb: "confirm-usage", label: "Confirm the cost", message: "Cost confirmed",
+    states: null, fits: isDoubtful,
+    text: "The reported cost is far above what its tokens cost. It was spent: budgets count it from now on.",
+    fields: [],
+  },
+  {
+    verb: "reject-usage", label: "Reject the cost", message: "Cost rejected", danger: true,
+    states: null, fits: isDoubtful,
+    text: "The reported cost is far above what its tokens cost. It was not spent: no budget counts that part.",
+    fields: [],
+  },
+  {
     verb: "note", label: "Note", message: "Noted",
     states: null,
     fields: [{ name: "text", label: "Note", kind: "text", required: true }],
@@ -116,6 +128,10 @@ task ends too.",
 // A result waits for a verdict; the task may be paused only because no validator could decide.
 function isDecidable(task) {
   return task.state === "validating" || (task.pauses ?? []).every((pause) => pause.cause === "review");
+}
+
+function isDoubtful(task) {
+  return Boolean(task.usage?.doubtful_usd);
 }
 
 export const idOf = (action) => action.id ?? action.verb;

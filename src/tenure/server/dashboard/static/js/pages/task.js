@@ -211,6 +211,8 @@ function Cost({ usage }) {
     ["Output", briefNumber(usage.output ?? 0)],
     ["Compute", usage.duration ? lasting(usage.duration) : NOTHING],
     ["Models", usage.models?.join(", ")],
+    usage.doubtful_usd && ["Doubtful, not counted", dollars(usage.doubtful_usd)],
+    usage.rejected_usd && ["Rejected", dollars(usage.rejected_usd)],
     usage.late && ["Late", dollars(usage.late.cost_usd)],
     usage.unpriced > 0 && ["Without a price", counted(usage.unpriced, "report")],
   ]} /><//>`;

@@ -18,6 +18,7 @@ const WAITS = {
   review: { label: "Review", tone: "odd", state: "validating", only: ["approve", "reject"] },
   "dead letter": { label: "Dead letter", tone: "bad", state: "dead_lettered", only: ["retry", "modify", "cancel"] },
   budget: { label: "Budget", tone: "bad", state: "paused", cause: "budget", only: ["override", "cancel"] },
+  "doubtful cost": { label: "Doubtful cost", tone: "odd", isDoubtful: true, only: ["confirm-usage", "reject-usage"] },
   lost: { label: "Lost holder", tone: "odd", state: "paused", cause: "lost", only: ["resume", "cancel"] },
 };
 
@@ -36,7 +37,7 @@ export function Todo({ project }) {
         ? html`<ul class="letters">${shown(items).map((entry) => html`
             <${Entry} key=${`${entry.what} ${entry.task}`} project=${project} entry=${entry} />`)}</ul>`
         : html`<${Empty} title="Nothing waits for a person">
-            Questions of agents, results to review, dead letters and pauses by a budget appear here.
+            Questions of agents, results to review, dead letters, pauses by a budget and doubtful costs appear here.
           <//>`}
       ${items.length === MOST && html`<p class="note">The ${MOST} longest waits.</p>`}`}<//>`;
 }
@@ -44,8 +45,9 @@ export function Todo({ project }) {
 const count = (items, what) => items.filter((entry) => entry.what === what).length;
 
 function Entry({ project, entry }) {
-  const { label, tone, state, cause, only } = WAITS[entry.what];
-  const task = { key: entry.key, state, pauses: cause ? [{ cause }] : undefined };
+  const { label, tone, state, cause, isDoubtful, only } = WAITS[entry.what];
+  const usage = isDoubtful ? { doubtful_usd: true } : undefined;
+  const task = { key: entry.key, state, usage, pauses: cause ? [{ cause }] : undefined };
   return html`<li class="panel waits" data-key=${entry.key} data-what=${entry.what}>
     <div class="dead-head">
       <span class=${`tag ${tone}`}>${label}</span>

@@ -79,5 +79,7 @@ function Name({ project, by, row }) {
     ${isTask
       ? html`<${TaskLink} project=${project} task=${row.task} class="mono" />`
       : html`<span class="text">${row[by]}</span>`}
+    ${row.doubtful_usd && html` <span class="tag odd" title="far above its tokens: no budget counts it until a person \
+confirms it">${dollars(row.doubtful_usd)} doubtful</span>`}
     ${late && html` <span class="tag odd" title="reported after the claim was lost">${late}</span>`}`;
 }
