@@ -34,6 +34,7 @@ from tenure.testing.engine.graphs import Graphs
 from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
+from tenure.testing.engine.known_secrets import KnownSecrets
 from tenure.testing.engine.landing_phase import LandingPhase
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.lengths import Lengths
@@ -154,6 +155,7 @@ class EngineSuite(
     QuickChecks,
     Validations,
     Signing,
+    KnownSecrets,
     Secrets,
     Audits,
     Verdicts,
