@@ -17,8 +17,8 @@ from tenure.client.handles import Ended
 from tenure.client.verbs import Verbs
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, NewTrack, Process, Totals
-from tenure.core.land_request import LandRequest
 from tenure.core.errors import TenureError
+from tenure.core.land_request import LandRequest
 from tenure.core.records import Watch
 
 OWN = {"do", "query", "claim_or_wait"}  # under every other

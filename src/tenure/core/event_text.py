@@ -35,7 +35,7 @@ TEXTS: dict[str, str] = {
     "task.started": "{who} starts {task}",
     "task.progress": "{who} works on {task}",
     "task.checkpoint": "{who} saves a checkpoint of {task}",
-    "task.landing": "{who} lands {task} on {branch}",
+    "task.landing": "{who} reports a landing of {task} on {branch}",
     "task.artifact": "{who} stores an artifact of {task}",
     "task.waiting": "{who} waits for the subtasks of {task}",
     "task.validating": "{who} submits {task}; its validation is pending",

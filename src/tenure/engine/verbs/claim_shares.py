@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from tenure.core import lifecycle
 from tenure.core.outcomes import Outcome
 from tenure.core.records import STORE, ClaimShare, Task, replace
+from tenure.core.safe_text import shell_word
 from tenure.core.tenant_limits import CLAIMS, share_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
@@ -42,7 +43,7 @@ def denied_by_tenant(work: UnitOfWork, project: str) -> Outcome | None:
         return Outcome(
             outcome="DENIED_LIMIT",
             message=f"tenant {name} has {most} live claims in all projects, its {CLAIMS} limit",
-            hint=f"the deployment's owner can raise it: tenure tenant limits {name} {CLAIMS}=N",
+            hint=f"the deployment's owner can raise it: tenure tenant limits {shell_word(name)} {CLAIMS}=N",
         )
     granted = max(room, held) + min(free, share_of(most))
     share = own or ClaimShare(project=project, id=CLAIMS, granted=0, whole=most)

@@ -68,7 +68,7 @@ def landing_of(
         at=work.now,
     )
     same = [row for row in recorded if (row.branch, row.old, row.new) == (landing.branch, landing.old, landing.new)]
-    before = tuple(view(row) for row in of_task(work, task, MOST_RETURNED) if row not in same)
+    before = tuple(view(work, row) for row in of_task(work, task, MOST_RETURNED) if row not in same)
     return landing, before, bool(same)
 
 
@@ -89,8 +89,10 @@ def of_task(work: UnitOfWork, task: Task, limit: int | None = None) -> list[Land
     return work.find(Landing, {"project": task.project, "task": task.id}, order="-generation", limit=limit)
 
 
-def view(row: Landing) -> LandingView:
-    answer: LandingView = fields_of(row, "generation run agent branch old new at")
+def view(work: UnitOfWork, row: Landing) -> LandingView:
+    claim = work.get(Claim, row.project, row.id.partition("#")[0])
+    by_a_runner = claim is not None and runners.has_word(claim.metadata)
+    answer: LandingView = fields_of(row, "generation run agent branch old new at") | {"reported": not by_a_runner}
     return answer
 
 
