@@ -225,6 +225,8 @@ _NOT_SHARED = {
 _PLACES = ("url", "artifacts")  # a path of a file is relative to the folder that has the file, or its `.tenure`
 
 SECRETS = frozenset({"key", "serve.jwt_secret", "gateway.secret"})  # never shown
+# With one of these a process is more than its user's agents may be: `processes/private_memory.py` closes it to them.
+SECRET_VARIABLES = ("TENURE_MASTER_KEY", "TENURE_OWNER_URL", "TENURE_SERVE_JWT_SECRET", "TENURE_GATEWAY_SECRET")
 
 
 def setting_of(key: str) -> Setting | None:

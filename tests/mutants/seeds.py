@@ -10,6 +10,7 @@ from tests.mutants.seeds_of_audit import AUDIT
 from tests.mutants.seeds_of_batches import BATCHES
 from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
+from tests.mutants.seeds_of_children import CHILDREN
 from tests.mutants.seeds_of_claims import CLAIMS
 from tests.mutants.seeds_of_closing import CLOSING
 from tests.mutants.seeds_of_copies import COPIES
@@ -63,6 +64,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *POSTGRES,
     *BATCHES,
     *BUDGETS,
+    *CHILDREN,
     *CLOSING,
     *COPIES,
     *DISKS,

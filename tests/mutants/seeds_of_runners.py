@@ -144,9 +144,9 @@ RUNNERS = (
     ),
     Mutant(
         "processes: a hook of git is told the folder of the caller's shell",
-        "agents/git.py",
-        "environment_at(folder, os.environ).items()",
-        "os.environ.items()",
+        "agents/git_settings.py",
+        "own = environment_at(folder, kept) | VARIABLES",
+        "own = kept | VARIABLES",
         "tests/worktrees/test_odd_repositories.py::test_a_hook_is_told_the_folder_of_its_worktree",
     ),
     Mutant(

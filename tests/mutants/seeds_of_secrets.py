@@ -457,8 +457,8 @@ SECRETS = (
     Mutant(
         "secrets: an agent of `run` sees the master key",
         "agents/runner/attempt.py",
-        "in without_master_key(options.environ).items()",
-        "in options.environ.items()",
+        "kept = for_child(ChildKind.AGENT, options.environ)",
+        "kept = options.environ",
         "tests/runner/test_attempts.py::test_an_agent_knows_its_task_and_may_speak_of_it",
     ),
     *TASKS,

@@ -8,6 +8,9 @@ process (pid and start time), the terminal. The agent's *name* is for people; au
 terminal's session. Both records outlive their process: a script's children still act for it after its end, and a
 session keeps its name when its shell has ended. A pid counts only with its start time, or while the kernel reserves its
 number for a group or session.
+
+The role is a person's only where no process above is an agent or a supervisor of ours: an environment can be emptied,
+and a terminal opened, by any program; what a process descends from it cannot change. See `process_above`.
 """
 
 from __future__ import annotations
@@ -149,6 +152,8 @@ def _recognised(environ: Mapping[str, str], agent: str | None, session: str | No
     found, source, process, terminal_name = _session(environ, session, inside, joined)
     # A marker lowers the role, and nothing in the environment raises it again.
     role, role_source = _role(environ, inside)
+    if inside is not None and process is not None:
+        _record_agent(environ, process, inside)
     name, named_by = _name(environ, agent, joined)
     if name is None and inside is not None:
         name, named_by = agent_name(environ, found), JOINED
@@ -169,7 +174,36 @@ def _role(environ: Mapping[str, str], inside: Known | None) -> tuple[str, str]:
         return "agent", next((f"{marker} is set" for marker in inside.markers if environ.get(marker)), inside.title)
     if environ.get("TENURE_ROLE") == "agent":
         return "agent", "TENURE_ROLE"
+    if (above := process_above(environ)) is not None:
+        return "agent", f"pid {above.pid}, {above.programs[-1]}, started this command"
     return "owner", "no agent was recognised"
+
+
+def process_above(environ: Mapping[str, str]) -> Process | None:
+    """The nearest process above this command that starts what works for a person: no person speaks below it.
+
+    A supervisor (of the runner, a hook, a check, a pool), or a process that commands within an agent CLI have recorded.
+    A shell of a person in the same tree stands beside it, not below.
+    """
+    records = {name for root in _folders(environ) for name in listed(root)}
+    types = known_types(environ)
+    for process in process_table.lineage():
+        if SUPERVISOR in process.programs:
+            return process
+        for name in records.intersection((f"agent-{process.pid}", f"joined-{process.pid}")):
+            row = _row(environ, name)
+            if row is not None and row.start == process.start and row.type in types:
+                return process
+    return None
+
+
+def _record_agent(environ: Mapping[str, str], process: Process, inside: Known) -> None:
+    """Once for each process of an agent CLI: a later command below it may hide its variables."""
+    name = f"agent-{process.pid}"
+    known = _row(environ, name)
+    if known is None or known.start != process.start:
+        with suppress(OSError):
+            _write(environ, name, _new_row(process.pid, process.start, "", type=inside.type))
 
 
 def _name(environ: Mapping[str, str], given: str | None, joined: Joined | None) -> tuple[str | None, str]:
@@ -239,6 +273,7 @@ def _short(session: str) -> str:
 
 _OLD = limits.JOIN_RECORD
 _MANY = limits.JOIN_FILES
+SUPERVISOR = "supervisor_script"  # as `processes/supervisor_script.py` stands in the process table
 # Programs that run one command and end with it: their caller is the process that joins.
 _WRAPPERS = frozenset({"timeout", "uv", "uvx", "time", "sudo", "flock", "stdbuf", "poetry", "hatch", "pdm"})
 

@@ -15,6 +15,7 @@ from tenure.core import claims, limits
 from tenure.core.errors import RequestIdReused, TenureError
 from tenure.core.lifecycle import HELD
 from tenure.core.outcomes import Outcome, each_once
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.agents.receipts import Kept, Request
@@ -262,18 +263,21 @@ def briefing_text(outcome: Outcome, brief: Mapping[str, Any], *, is_only: bool =
         lines += [f"model    {outcome.model} ({outcome.why})"]
     if outcome.secrets:  # not their values: what a terminal shows, an agent reads
         names = ", ".join(map(plain, outcome.secrets))
-        lines += [f"secrets  {names}; `tenure show {task.get('ref')} --receipt …` prints them"]
+        lines += [f"secrets  {names}; `tenure show {shell_word(str(task.get('ref')))} --receipt …` prints them"]
     lines += ["", plain(task.get("title", "")), *asked_of(brief)]
     for name in ("constraints", "output", "touches"):
         if task.get(name):
             lines += [f"{name}: {_short(task[name])}"]
-    for block in text_of(parts_of(brief, most=MOST_SHOWN, rest=f"tenure show {task.get('ref')} --json"), ""):
+    for block in text_of(
+        parts_of(brief, most=MOST_SHOWN, rest=f"tenure show {shell_word(str(task.get('ref')))} --json"), ""
+    ):
         lines += ["", block]
     if outcome.unfinished:
         lines += ["", f"This session also holds: {', '.join(outcome.unfinished)}"]
-    lines += ["", f'Then: tenure done {claim} -s "what you did"   (or: fail {claim} -m "why", release {claim})']
+    own = shell_word(claim)
+    lines += ["", f'Then: tenure done {own} -s "what you did"   (or: fail {own} -m "why", release {own})']
     if is_only:
-        lines += [f"export TENURE_TASK={claim}"]
+        lines += [f"export TENURE_TASK={own}"]
     return "\n".join(lines)
 
 

@@ -91,6 +91,7 @@ _WITH_VALUE = {name for names, settings in SHARED if "action" not in settings fo
 _WITHOUT_VALUE = {name for names, settings in SHARED if "action" in settings for name in names}
 
 
+LONG_LIVED = ("daemon", "gateway", "run", "serve")  # they hold keys, and start or serve what must not read them
 STARTS_AGENTS = ("run", "pool set")  # their --agent names a program, not the caller
 
 
@@ -415,6 +416,12 @@ def _run(words: list[str]) -> int:
     parser = parser_of(name, function)
     given = parser.parsed([*before, *_joined(rest)])
     run = Run(given, name)
+    from tenure.config import SECRET_VARIABLES
+
+    if name in LONG_LIVED or any(run.environ.get(secret) for secret in SECRET_VARIABLES):
+        from tenure.processes.private_memory import keep_private
+
+        keep_private()
     text_format.display = run.display
     began, code = time.perf_counter(), 70  # measures the command, for the log
     try:

@@ -18,6 +18,7 @@ from tenure.cli.claim import FILTERS, filters_of
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import contents, lease, seconds
 from tenure.core import limits
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.errors import TenureError, close_all
 from tenure.core.ids import fitted_name
 
@@ -304,7 +305,8 @@ def _bwrap(run: Run) -> str:
     path = shutil.which("bwrap", path=run.environ.get("PATH"))
     if path is None:
         raise NoProgram("--bwrap: bwrap is not installed", "install bubblewrap, or run without --bwrap")
-    tried = subprocess.run([path, *BWRAP, "--", "true"], capture_output=True, text=True, check=False)
+    env = for_child(ChildKind.PROGRAM, run.environ)
+    tried = subprocess.run([path, *BWRAP, "--", "true"], capture_output=True, text=True, check=False, env=env)
     if tried.returncode != 0:
         raise NoProgram(f"--bwrap: bwrap does not work here: {tried.stderr.strip()}", "run without --bwrap")
     return path

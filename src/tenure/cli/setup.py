@@ -159,7 +159,8 @@ def _welcome(value: dict[str, Any], more: Sequence[str] = ()) -> str:
     found = {name: why for name, why in value.get("found_agents", {}).items() if name not in is_set_up}
     if found:
         names = ", ".join(f"{name} ({why})" for name, why in found.items())
-        lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   shows them how to use it"]
+        way = f"tenure setup {' '.join(map(shell_word, found))}"
+        lines += [f"Agents found: {names}.", f"  {way}   shows them how to use it"]
     lines += [*more, 'Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what you did"']
     return "\n".join(lines)
 

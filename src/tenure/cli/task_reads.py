@@ -158,7 +158,9 @@ def show(run: Run, given: Namespace) -> Answer:
         return Answer({**wire(found), **more}, lambda: task_text(found, brief))
     held = parse_receipt(given.receipt).name
     if held != found["ref"]:
-        raise InvalidInput(f"this is a receipt of {held}, not of {found['key']}", f"tenure show {held} --receipt …")
+        raise InvalidInput(
+            f"this is a receipt of {held}, not of {found['key']}", f"tenure show {shell_word(held)} --receipt …"
+        )
     opened = run.client.open_secrets(given.receipt).check()
     secrets = opened.secrets or {}
     lines = [f"{plain(name)}  {plain(value)}" for name, value in secrets.items()] or ["no secrets"]
@@ -201,14 +203,14 @@ def task_text(task: Mapping[str, Any], brief: Mapping[str, Any]) -> str:
     for name in ("constraints", "output", "metadata"):
         if task.get(name):
             lines += ["", f"{name}: {as_json(task[name], indent=2)}"]
-    for block in text_of(parts_of(brief, rest=f"tenure show {task['ref']} --json"), ""):
+    for block in text_of(parts_of(brief, rest=f"tenure show {shell_word(task['ref'])} --json"), ""):
         lines += ["", block]
     if "result" in task:
         result = task["result"]
         by = plain(result["agent"])
         lines += ["", QUOTED, f"result of generation {result['generation']} by {by}: {plain(result['summary'])}"]
         if result.get("data") is not None:
-            lines += [fenced(result["data"], f"tenure show {task['ref']} --json")]
+            lines += [fenced(result["data"], f"tenure show {shell_word(task['ref'])} --json")]
     return "\n".join(lines)
 
 
@@ -438,13 +440,16 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
     return f"{text}: {shorten(why, 90)}" if why else text
 
 
+REPORTED = " (reported by its holder)"
+
+
 def _landings(claim: Mapping[str, Any]) -> list[str]:
     """A landing is recorded before its branch moves: that it moved is certain of the last ones of an accepted claim."""
     last = {landing["branch"]: landing["new"] for landing in reversed(claim.get("landings") or ())}
     is_done = claim["release_reason"] in ("COMPLETED", "SUBMITTED")
     return [
         f"└ {'landed' if is_done and last[landing['branch']] == landing['new'] else 'began to land'}"
-        f" {landing['new'][:12]} on {plain(landing['branch'])}"
+        f" {landing['new'][:12]} on {plain(landing['branch'])}{REPORTED if landing.get('reported', True) else ''}"
         for landing in reversed(claim.get("landings") or ())
     ]
 

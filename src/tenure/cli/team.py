@@ -359,7 +359,9 @@ def reserve(run: Run, given: Namespace) -> Answer:
     mode = "shared" if given.shared else "exclusive"
     outcome = run.client.reserve(*given.patterns, receipt=receipt, mode=mode, lease=given.lease)
     what = outcome.message or f"{', '.join(given.patterns)}, {mode}"
-    own = f"\n  to release: tenure unreserve {outcome.receipt}" if outcome.receipt and receipt is None else ""
+    own = (
+        f"\n  to release: tenure unreserve {shell_word(outcome.receipt)}" if outcome.receipt and receipt is None else ""
+    )
     return answered(outcome, f"{outcome.outcome}: {what}{own}")
 
 

@@ -120,11 +120,16 @@ class AsyncClient(AsyncVerbs):
 
     # --- artifacts ---
 
-    async def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Stored:
-        """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
+    async def put_artifact(
+        self, receipt: str, name: str, content: Content, *, type: str | None = None, word: str | None = None
+    ) -> Stored:
+        """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces.
+
+        `word`: of a runner, which alone may put the transcript.
+        """
         source = await asyncio.to_thread(Source, content)
         try:
-            upload = Upload(self.project, receipt, name, type or type_of(name), source)
+            upload = Upload(self.project, receipt, name, type or type_of(name), source, word)
             return Stored.of(await self.transport.put(upload, self.principal))
         finally:
             source.close()

@@ -184,12 +184,17 @@ class Client(Verbs):
 
     # --- artifacts ---
 
-    def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Stored:
-        """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
+    def put_artifact(
+        self, receipt: str, name: str, content: Content, *, type: str | None = None, word: str | None = None
+    ) -> Stored:
+        """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces.
+
+        `word`: of a runner, which alone may put the transcript.
+        """
         from tenure.client.contents import Source, Upload, type_of
 
         with Source(content) as source:
-            upload = Upload(self.project, receipt, name, type or type_of(name), source)
+            upload = Upload(self.project, receipt, name, type or type_of(name), source, word)
             return Stored.of(self.transport.put(upload, self.principal))
 
     def get_artifact(

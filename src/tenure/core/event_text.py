@@ -39,7 +39,7 @@ TEXTS: dict[str, str] = {
     "task.started": "{who} starts {task}[ for {holder}]",
     "task.progress": "{who} works on {task}[ for {holder}]",
     "task.checkpoint": "{who} saves a checkpoint of {task}[ for {holder}]",
-    "task.landing": "{who} lands {task} on {branch}[ for {holder}]",
+    "task.landing": "{who} reports a landing of {task} on {branch}[ for {holder}]",
     "task.artifact": "{who} stores an artifact of {task}[ for {holder}]",
     "task.waiting": "{holder} waits for the subtasks of {task}",
     "task.validating": "{who} submits {task}[ for {holder}]; its validation is pending",

@@ -219,7 +219,8 @@ def _check_not_recognised(principal: Principal, what: str) -> None:
     if principal.address is None and principal.role == "agent":
         raise NotAllowed(
             f"{what}: a session in which an agent works cannot give a verdict",
-            "a person at a terminal can; `run`, `daemon` and `serve` run validators",
+            "a person can, in a terminal that no agent and no runner started; `run`, `daemon` and `serve` run "
+            "validators",
         )
 
 

@@ -13,6 +13,7 @@ from tenure.cli.doctor.findings import Finding, error, first_of, note, ok, warni
 from tenure.cli.text_format import SECOND, counted, lasting
 from tenure.core import limits
 from tenure.core.errors import TenureError
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
@@ -82,6 +83,16 @@ def copies(patient: Patient) -> Iterator[Finding]:
         yield note("copies", "copies are off (copies.every is 0)", "`tenure db backup FILE` makes a backup")
     else:
         yield ok("copies", "there is none yet outside of its folder: `tenure run`, `daemon` and `serve` make them")
+
+
+def reviews(patient: Patient) -> Iterator[Finding]:
+    """What a verdict proves here."""
+    if patient.client is not None and not patient.client.is_remote:
+        yield note(
+            "reviews",
+            "on a store without a server a review is a courtesy among the processes of one user, as its file is",
+            "`tenure serve` with keys makes it a guard: the page on checked output says more",
+        )
 
 
 def secrets(patient: Patient) -> Iterator[Finding]:
@@ -250,7 +261,9 @@ def git(patient: Patient) -> Iterator[Finding]:
             "a person must remove it from git's index and keep the files",
         )
     elif ignored.code == 1:
-        yield error("git", f"git does not ignore {folder}", f"echo '*' >> {os.path.join(folder, '.gitignore')}")
+        yield error(
+            "git", f"git does not ignore {folder}", f"echo '*' >> {shell_word(os.path.join(folder, '.gitignore'))}"
+        )
     else:
         yield ok("git", "git ignores the store")
 

@@ -220,7 +220,8 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         yield warning(
             "stuck",
             f"{task.key} is a dead letter: {why}{held_back}",
-            f"`tenure history {task.ref}` shows how it failed, `tenure retry {task.ref}` retries it",
+            f"`tenure history {shell_word(task.ref)}` shows how it failed, `tenure retry "
+            f"{shell_word(task.ref)}` retries it",
         )
     more = rows.count(Task, where, "state").get(lifecycle.DEAD_LETTERED, 0) - MOST if len(letters) > MOST else 0
     if more > 0:
@@ -237,7 +238,8 @@ def _behind_cancelled(rows: UnitOfWork, project: str) -> Iterator[Finding]:
             yield warning(
                 "stuck",
                 f"{first_of(behind)} wait{'s' if len(behind) == 1 else ''} for {task.key}, which is cancelled",
-                f"`tenure unlink {behind[0]} {task.ref}` removes the dependency; or undo the cancellation",
+                f"`tenure unlink {shell_word(behind[0])} {shell_word(task.ref)}` removes the dependency; or "
+                "undo the cancellation",
             )
 
 
@@ -259,14 +261,18 @@ def _paused(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     for task in asking[:MOST]:
         asked = next(pause.reason for pause in task.pauses if pause.cause == QUESTION)
         question = shorten(asked.removeprefix("question: "), 100)
-        yield warning("stuck", f"{task.key} waits for an answer: {question}", f"`tenure answer {task.ref} TEXT`")
+        yield warning(
+            "stuck", f"{task.key} waits for an answer: {question}", f"`tenure answer {shell_word(task.ref)} TEXT`"
+        )
     if len(asking) > MOST:
         yield warning("stuck", f"{len(asking) - MOST} more questions", "`tenure list -s paused` lists them")
     others = [task for task in paused if task not in asking]
     if others:
         names = [f"{task.key} ({shorten(task.reason or '', 40)})" for task in others]
         ref, is_own = others[0].ref, all(pause.cause in RESUMABLE for pause in others[0].pauses)
-        fix = f"`tenure resume {ref}` resumes it" if is_own else f"`tenure why {ref}` explains it"
+        fix = (
+            f"`tenure resume {shell_word(ref)}` resumes it" if is_own else f"`tenure why {shell_word(ref)}` explains it"
+        )
         yield note("stuck", f"paused: {first_of(names)}", fix)
 
 
@@ -352,7 +358,8 @@ def _remote_dead_letters(client: Client) -> Iterator[Finding]:
         yield warning(
             "stuck",
             f"{letter['key']} is a dead letter: {shorten(letter.get('why') or letter['error'], 120)}",
-            f"`tenure history {letter['key']}` shows how it failed, `tenure retry {letter['key']}` tries again",
+            f"`tenure history {shell_word(str(letter['key']))}` shows how it failed, `tenure retry "
+            f"{shell_word(str(letter['key']))}` tries again",
         )
     if len(letters) > MOST:
         yield warning("stuck", f"{len(letters) - MOST} more dead letters", "`tenure dlq` lists them all")
@@ -363,4 +370,6 @@ def _questions(client: Client) -> Iterator[Finding]:
     asking = [t for t in paused if any(pause["cause"] == "question" for pause in t.get("pauses", ()))]
     for task in asking[:MOST]:
         question = shorten(task["reason"].removeprefix("question: "), 100)
-        yield warning("stuck", f"{task['key']} waits for an answer: {question}", f"`tenure answer {task['ref']} TEXT`")
+        yield warning(
+            "stuck", f"{task['key']} waits for an answer: {question}", f"`tenure answer {shell_word(task['ref'])} TEXT`"
+        )

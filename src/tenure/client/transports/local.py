@@ -183,12 +183,12 @@ class LocalTransport:
         from tenure.engine.artifacts import artifact_verbs
 
         project, source = upload.project, upload.source
-        ready = artifact_verbs.ready(self.engine, project, upload.receipt, upload.name, principal)
+        ready = artifact_verbs.ready(self.engine, project, upload.receipt, upload.name, principal, upload.word)
         if isinstance(ready, Outcome):
             return ready
         kept = put(self._artifacts(project), source.pieces(), largest=ready.largest, expected=source.digest)
         named = {"project": project, "receipt": upload.receipt, "name": upload.name, "type": upload.type}
-        command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since)
+        command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since, word=upload.word)
         outcome = self.do(command, principal)
         if not outcome.ok:
             artifact_verbs.left(self.engine, project, kept.digest, kept.size)
@@ -247,16 +247,24 @@ class LazySealer:
     """The cipher under this user's master key, made with the first secret: most commands have none."""
 
     def __init__(self, url: str) -> None:
+        from tenure.config import SECRET_VARIABLES
+
         self._url = url
         self._cipher: Any = None
+        if any(os.environ.get(name) for name in SECRET_VARIABLES):
+            from tenure.processes.private_memory import keep_private
+
+            keep_private()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # of a copy that is being made
             raise AttributeError(name)
         if self._cipher is None:
+            from tenure.processes.private_memory import keep_private
             from tenure.sealing.cipher import Cipher
             from tenure.sealing.master_key import KeySource
 
+            keep_private()
             source = KeySource(os.environ, is_embedded=_is_own_file(self._url), say=_say)
             self._cipher = Cipher(source)
         return getattr(self._cipher, name)

@@ -160,6 +160,7 @@ class PutArtifact(Command, frozen=True, kw_only=True, tag="put_artifact"):
     size: int
     type: str = "application/octet-stream"
     since: int  # the store's time before the upload: later deletions may concern these bytes
+    word: str | None = None  # of a runner, for a name that is reserved for it
 
 
 class ResultSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -284,6 +284,7 @@ class LandingView(TypedDict):
     old: str
     new: str
     at: Instant
+    reported: bool  # by its holder alone: no runner that keeps the landing to itself recorded it
 
 
 class ArtifactView(TypedDict):

@@ -104,7 +104,7 @@ def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
     spent = usage_rows.view(usage_rows.of_task(work, project, task.id))
     if spent is not None:
         view["usage"] = spent
-    landings = [land.view(row) for row in land.of_task(work, task)]
+    landings = [land.view(work, row) for row in land.of_task(work, task)]
     if landings:
         view["landings"] = landings
     if task.artifacts:
@@ -237,7 +237,7 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
         spent.setdefault(row.generation, []).append(row)
     landed: dict[int, list[v.LandingView]] = {}
     for landing in land.of_task(work, task):
-        landed.setdefault(landing.generation, []).append(land.view(landing))
+        landed.setdefault(landing.generation, []).append(land.view(work, landing))
     verdicts = {row.claimed: validation_reads.view(work, row, task) for row in validation_reads.of_task(work, task)}
     put: dict[int, list[v.ArtifactView]] = {}
     for one in artifact_verbs.of_task(work, task):

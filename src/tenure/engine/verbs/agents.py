@@ -11,6 +11,7 @@ from tenure.core.filters import Prefix, Present, Range, Where
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, HealthMinute, Message, Project, Row, Session, Task, replace
+from tenure.core.safe_text import shell_word
 from tenure.engine.runtime.effects import end_agent, free_places, spread
 from tenure.engine.runtime.rows import brief_of, check_agent_name, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
@@ -127,7 +128,7 @@ def refused_session(work: UnitOfWork, project: Project) -> LimitReached | None:
     name = work.context.tenant
     return LimitReached(
         f"tenant {name} has {most} active sessions in all projects, its max_active_sessions limit",
-        f"end one; the deployment's owner can raise it: tenure tenant limits {name} max_active_sessions=N",
+        f"end one; the deployment's owner can raise it: tenure tenant limits {shell_word(name)} max_active_sessions=N",
     )
 
 
@@ -160,7 +161,7 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     check_agent_name(work, cmd.project, cmd.agent)
     inputs.check_agent_type(cmd.type, "agent type")
     for what in ("capabilities", "models", "tracks"):
-        inputs.check_list(getattr(cmd, what), what)
+        (inputs.check_models if what == "models" else inputs.check_list)(getattr(cmd, what), what)
     if cmd.max_concurrent_tasks is not None and cmd.max_concurrent_tasks < 1:
         raise InvalidInput(f"max_concurrent_tasks must be at least 1 (got {cmd.max_concurrent_tasks})")
     before = work.get(Agent, cmd.project, cmd.agent)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tenure.core import lifecycle
 from tenure.core.outcomes import Outcome
 from tenure.core.records import STORE, ClaimShare, Task, replace
+from tenure.core.safe_text import shell_word
 from tenure.core.tenant_limits import CLAIMS, share_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
@@ -83,7 +84,7 @@ def _denial(work: UnitOfWork, most: int) -> Outcome:
     return Outcome(
         outcome="DENIED_LIMIT",
         message=f"tenant {name} has {most} live claims in all projects, its {CLAIMS} limit",
-        hint=f"the deployment's owner can raise it: tenure tenant limits {name} {CLAIMS}=N",
+        hint=f"the deployment's owner can raise it: tenure tenant limits {shell_word(name)} {CLAIMS}=N",
     )
 
 

@@ -13,6 +13,7 @@ from tenure.core.errors import RequestIdReused, TooLarge
 from tenure.core.landings import check_branch, check_commit
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
+from tenure.core.safe_text import shell_word
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import current
@@ -202,7 +203,7 @@ def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, 
         "task.result_refused", result, marked, *signatures(work, hold, result), task=task, holder=claim, **fields
     )
     spread(work)
-    hint = f"your result was kept as refused; `tenure results {task.ref}` shows it"
+    hint = f"your result was kept as refused; `tenure results {shell_word(task.ref)}` shows it"
     if task.state == lifecycle.DEAD_LETTERED:
         hint = "the result was kept; the task is a dead letter, and a person can adopt the result"
     return replace(refusal, work_lost=True, result=result.id, hint=hint)
