@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         Failure,
         Permanent,
         RetryLater,
+        Secret,
         TaskFunction,
         Worker,
     )
@@ -335,6 +336,7 @@ __all__ = [
     "RotateWebhook",
     "RunSchedule",
     "SaveCheckpoint",
+    "Secret",
     "Send",
     "SetBudget",
     "SetPool",
@@ -386,7 +388,7 @@ _NAMES = {
     ),
     "tenure.client.times": "as_datetime",
     "tenure.client.worker": (
-        "AsyncContext Cancelled CommandContext Context Failure Permanent RetryLater TaskFunction Worker"
+        "AsyncContext Cancelled CommandContext Context Failure Permanent RetryLater Secret TaskFunction Worker"
     ),
     "tenure.core.commands": (
         "Abort Add AddMany AddTenant Adopt Answer Approve Archive Ask Assign AssignTrack AuditOn Cancel "

@@ -30,7 +30,7 @@ _PRODUCT = re.compile(r"(-gen\d+)-[0-9a-f]{6}\b")
 _TICK = re.compile(r"\d{4}-\d\d-\d\d(T[0-9:.]+(Z|[+-]\d\d:\d\d))?")
 _SEQUENCE = re.compile(r"\bsequence \d+")
 _MEASURED = frozenset({
-    "lease", "retry_in", "age_minutes", "effective", "duration", "duration_ms", "processing_time", "backoff_ms",
+    "lease", "retry_in", "age_minutes", "effective", "duration", "duration_ms", "processing_ms", "backoff_ms",
     "epoch", "sequence", "next_in", "lag", "lag_events", "seconds", "silent_for",
 })  # fmt: skip
 _OF_THE_WAY = frozenset({"address", "trace_id", "request_trace_id", "coordinator", "sent_at"})  # only where a server is

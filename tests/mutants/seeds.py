@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
+from tests.mutants.seeds_of_actors import ACTORS
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_assignment import ASSIGNMENT
 from tests.mutants.seeds_of_audit import AUDIT
@@ -55,6 +56,7 @@ from tests.mutants.seeds_of_workers import WORKERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
+    *ACTORS,
     *ASSIGNMENT,
     *AUDIT,
     *SEALED_LOG,

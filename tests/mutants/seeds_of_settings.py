@@ -82,9 +82,9 @@ SETTINGS = (
     ),
     Mutant(
         "settings: agents inherit the operator's file",
-        "core/child_environments.py",
-        '_PLACE = {"TENURE_URL", ',
-        '_PLACE = {"TENURE_URL", "TENURE_CONFIG", ',
+        "core/sealed.py",
+        '(MASTER_KEY, "TENURE_CONFIG")',
+        "MASTER_KEY",
         f"{FILES}::test_children_do_not_inherit_it",
     ),
     Mutant(

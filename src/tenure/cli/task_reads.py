@@ -462,6 +462,9 @@ def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
     verdict = claim.get("validation")
     if verdict:
         lines.append(f"└ {verdict_line(verdict)}")
+    for did, what in (("opened_by", "claimed for it by"), ("submitted_by", "submitted by")):
+        if claim.get(did):
+            lines.append(f"└ {what} {plain(claim[did])}")
     lines += [f"└ signed by the key {key}" for key in {one["fingerprint"]: 1 for one in claim.get("signatures") or ()}]
     lines += _landings(claim)
     for result in claim["refused"]:

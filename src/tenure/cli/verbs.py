@@ -188,6 +188,7 @@ MAINTENANCE = {
     "db rls": Listed("row_security:rls", "separate tenants in the database"),
     "db clock": Listed("db:clock", "show the clock's state; accept it after a jump"),
     "db new-epoch": Listed("db:new_epoch", "void every receipt, after a restore"),
+    "secret seal": Listed("secrets:seal", "seal texts that were stored as given, without a master key"),
     "secret rotate": Listed("secrets:rotate", "give secrets a new data key, or data keys a new master key"),
     "key create": Listed("serve:create_key", "create an API key"),
     "key list": Listed("serve:list_keys", "list API keys, without their secrets"),

@@ -526,8 +526,11 @@ class AsyncVerbs:
             """
         ...
 
-    async def reseal(self, after: str | None=None) -> Updated:
-        """Seal a page of the project's secrets again with its data key; `next` is `after` of the next page."""
+    async def reseal(self, after: str | None=None, *, plain: bool=False) -> Updated:
+        """Seal a page of the project's secrets again with its data key; `next` is `after` of the next page.
+
+            `plain`: also texts that are secret by their name and were stored as given, without a master key.
+            """
         ...
 
     async def define_track(self, code: str, name: str | None=None, purpose: str='', *, max_agents: int | None=None) -> Updated:

@@ -32,6 +32,7 @@ from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import (
     AGENT_TASK_COOL_OFF,
     COUNTING,
+    LEASE_EXPIRED,
     MOST_FAILURES,
     RATE_LIMIT,
     RATE_LIMIT_DELAY,
@@ -333,12 +334,20 @@ def ended(
             free = moves.dead_lettered(free, at)
     elif ending not in WITH_RESULT:
         assert retry is not None, ending.reason
-        free = counted(free, claim, retry, at, error_class, is_failure=ending not in lifecycle.NO_FAILURES)
+        is_failure = ending not in lifecycle.NO_FAILURES
+        free = counted(free, claim, retry, at, error_class, is_failure=is_failure, is_lost=ending is EXPIRED_BY)
     return free, over
 
 
 def counted(
-    task: Task, claim: Claim, policy: RetryPolicy, at: int, error_class: str | None, *, is_failure: bool = True
+    task: Task,
+    claim: Claim,
+    policy: RetryPolicy,
+    at: int,
+    error_class: str | None,
+    *,
+    is_failure: bool = True,
+    is_lost: bool = False,
 ) -> Task:
     """A free task whose attempt counts and failed: as it is, or a dead letter if it was the last.
 
@@ -349,6 +358,8 @@ def counted(
     is_last = task.attempts >= task.max_attempts or is_poison(policy, task.failures)
     if error_class is not None:
         is_last = is_last or not is_retried(policy, error_class)
+    elif is_lost:  # no failure was reported: `retry_on` lists those that are
+        is_last = is_last or LEASE_EXPIRED in policy.no_retry_on
     return moves.dead_lettered(task, at) if is_last else task
 
 
@@ -372,10 +383,11 @@ def failed(
     """Task and claim after the holder reported a failure of this class, other than an exceeded budget.
 
     The task's own failures are retried by its policy. After an agent's own failure the task is free for others at once,
-    after a rate limit for all in a while; the attempt is given back until enough different agents had trouble with it.
+    after a rate limit for all in a while; the attempt is given back until enough different agents had trouble with it,
+    or where the policy names the class in `retry_on`: then it is retried as the policy says.
     """
     trouble = error_class not in COUNTING
-    counts = not trouble or counts_after_all(task, claim.agent)
+    counts = not trouble or error_class in policy.retry_on or counts_after_all(task, claim.agent)
     ending = lifecycle.FAILED_COUNTING if counts else lifecycle.FAILED_GIVEN_BACK
     free, over = ended(task, claim, ending, at, retry=policy, error_class=error_class, error=error)
     if trouble:

@@ -14,6 +14,7 @@ MINUTE = 60 * SECOND
 
 # Failures of the task: count an attempt.
 COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output", "permanent")
+LEASE_EXPIRED = "lease_expired"  # nobody reports it: the holder was lost
 PERMANENT = "permanent"  # no retry can help, whatever the policy: a dead letter at once
 # Failures of the agent or its environment: the attempt is given back, the agent cools off.
 AGENT_TROUBLE = ("environment", "auth_failure", "upstream_timeout")

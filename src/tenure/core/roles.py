@@ -90,6 +90,12 @@ def check_here(principal: Principal, command: Command) -> None:
         )
 
 
+def spoken_for(command: Command) -> str | None:
+    """The agent that the command names as its own."""
+    field = SPEAKS_FOR.get(type(command))
+    return None if field is None else getattr(command, field)
+
+
 def check_own(principal: Principal, command: Command) -> None:
     """An agent acts only for itself and its own session, as far as its identity is known.
 
@@ -97,8 +103,7 @@ def check_own(principal: Principal, command: Command) -> None:
     """
     if principal.role != "agent":
         return
-    field = SPEAKS_FOR.get(type(command))
-    named = None if field is None else getattr(command, field)
+    named = spoken_for(command)
     if named is not None and principal.agent is not None and named != principal.agent:
         verb = type(command).__struct_config__.tag
         raise NotAllowed(f"{verb}: you are agent {principal.agent}, not {named[:80]}")

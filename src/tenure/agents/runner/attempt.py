@@ -31,7 +31,7 @@ from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError, close_all
 from tenure.core.outcomes import Outcome
-from tenure.core.task_secrets import Hidden, variable_of
+from tenure.core.task_secrets import variable_of
 from tenure.process_table import described
 from tenure.processes.output import Lines
 from tenure.processes.supervisor import Ended, Supervisor
@@ -91,7 +91,7 @@ class Attempt:
         self.tree: ClaimWorktree | None = None
         self.last_line = ""  # of the agent's output, kept while somebody watches
         self.chosen: str | None = None  # the model of the claim, where the user named none
-        self.hidden = Hidden((granted.secrets or {}).values())
+        self.hidden = shared.hidden((granted.secrets or {}).values())
         self.transcript = Transcript(self.options.home.folder, client.project, self.key, granted.generation or 0)
         self._is_transcript_kept = False
         self.files = InputFiles(self.transcript.beside + "inputs")
@@ -306,7 +306,7 @@ class Attempt:
         return Activity(self.agent, ref, title, seconds, self.last_line, self.usage())
 
     def _take_line(self, stream: str, line: bytes) -> None:
-        if self.hidden:  # the agent knows the secrets of its task; what it prints is kept and shown without them
+        if self.hidden:  # the agent knows the secrets of its task; and of those before; its output is kept without them
             line = self.hidden.text(line.decode(errors="replace")).encode()
         self.transcript.write(stream, line)
         if self.shared.is_watched and stream == "stdout" and (text := of_output(line.decode(errors="replace"))):

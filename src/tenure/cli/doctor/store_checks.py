@@ -98,6 +98,7 @@ def secrets(patient: Patient) -> Iterator[Finding]:
         return  # the server has the key
     from tenure.core.records import DataKey, Trigger
     from tenure.engine.runtime.seals import Vault
+    from tenure.engine.secrets import plain_values
     from tenure.engine.secrets.trigger_secrets import is_plain
 
     engine = patient.client.engine
@@ -108,6 +109,8 @@ def secrets(patient: Patient) -> Iterator[Finding]:
             f"the secrets of triggers {first_of(plain)} are stored as they are, from before 0.2",
             "give `serve` or `daemon` a master key, which seals them; or `tenure trigger rotate`",
         )
+    if seen := plain_values.seen_in(engine):
+        yield warning("secrets", *plain_values.told(seen))
     projects = sorted({row.project for row in engine.read(lambda tx: tx.find(DataKey, {}))})
     try:
         for project in projects:

@@ -30,6 +30,7 @@ from tenure.core.errors import InvalidInput, NotFound, TenureError, close_all
 from tenure.core.ids import fitted_name
 from tenure.core.inputs import MOST_LISTED
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 from tenure.sinks.event_loop import EventLoop
 
 if TYPE_CHECKING:
@@ -334,8 +335,10 @@ class Worker:
         if request is None:
             return _Claim(self._next_claim(free)) if is_last and not self._source.commands else None
         if request.task is None:
-            return _Claim(self._next_claim(len(request.messages) or free), request)
-        return _Claim(self._claim_of(request.task), request)
+            claim: ClaimNext | ClaimTask = self._next_claim(len(request.messages) or free)
+        else:
+            claim = self._claim_of(request.task)
+        return _Claim(replace(claim, caused_by=request.causes), request)
 
     def _claimed(self, claim: _Claim, free: int, is_last: bool, end: End) -> Outcome:
         command = claim.command

@@ -34,6 +34,7 @@ class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
     agent_type: str | None = None  # claude, codex …: for an agent that is not known yet
     metadata: dict[str, Any] = {}  # about the claimant: kept with the claim, shown in its history
     spawn: str | None = None  # the id that a pool gave this process
+    caused_by: tuple[str, ...] = ()  # the id of the broker's message that asked for it
 
 
 class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
@@ -57,6 +58,7 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
     metadata: dict[str, Any] = {}
     without: tuple[str, ...] = ()  # ids of tasks that it must not get: their functions still run in the claimant
     spawn: str | None = None
+    caused_by: tuple[str, ...] = ()  # ids of the broker's messages that asked for it: one a task, in their order
 
 
 class Renew(Command, frozen=True, kw_only=True, tag="renew"):

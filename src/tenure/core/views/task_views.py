@@ -428,6 +428,8 @@ class HistoryEntry(TypedDict):
     session: str
     agent: str
     user: str | None
+    opened_by: NotRequired[Annotated[str, Meta(description="who claimed it for this agent, if another did")]]
+    submitted_by: NotRequired[Annotated[str, Meta(description="who submitted with its receipt, if another did")]]
     acquired_at: Instant
     released_at: Instant | None
     state: Annotated[str, Meta(extra_json_schema={"enum": ["active", "released", "expired", "superseded", "error"]})]

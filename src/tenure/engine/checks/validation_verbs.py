@@ -338,7 +338,7 @@ def _landed(work: UnitOfWork, held: Held, by: str, details: dict[str, Any]) -> O
     packed = task_view.packed(work, row.project, {**task_view.unpacked(work, row.project, row.details), **details})
     done = validation.landed(row, packed, by=by, now=work.now)
     result = work.require(Result, row.project, row.result)
-    fields = {"validator": row.validator, "by": done.decided_by, "landed_by": by, "onto": validation.onto(row)}
+    fields = {"validator": row.validator, "by": by, "judged_by": done.decided_by, "onto": validation.onto(row)}
     return accept(work, task, current_claim(work, task), result, done, **fields)
 
 

@@ -51,7 +51,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tenure.core import claims, graph, ids, lifecycle, moves, retry, settle
-from tenure.core.commands import Principal
 from tenure.core.events import Event
 from tenure.core.land_request import LANDING
 from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING, VALIDATING, Cancelled
@@ -140,7 +139,7 @@ def settle_overdue(work: UnitOfWork) -> None:
     """Settle what an earlier command of the batch left due at this `now`, as if the commands ran one by one."""
     if not work.overdue:
         return
-    work.begin_command(Principal(), None)  # settling is not the act of the previous command
+    work.begin_command(None, None)  # settling is not the act of the previous command
     report = Report()
     heap: list[tuple[int, str, str]] = []
     while work.overdue or heap:
@@ -211,9 +210,9 @@ def spread(work: UnitOfWork) -> None:
 
             learn(work, after)
         if after.state == DEAD_LETTERED:
-            _write_dead_letter(work, after)
+            _write_dead_letter(work, before, after)
         elif after.state == RETRYING:
-            _announce_retry(work, after)
+            _announce_retry(work, before, after)
         if after.dependents:
             _update_dependents(work, before, after)
         if _may_reserve(before) and after.state not in HELD:
@@ -353,7 +352,7 @@ def _cancel_one(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> T
     if why.source:
         details["source"] = why.source
     cancelled = moves.cancelled(ended, why)
-    return work.record("task.cancelled", *rows, task=cancelled, message=message, holder=task, details=details)
+    return work.record("task.cancelled", *rows, task=cancelled, message=message, details=details)
 
 
 # --- dead letters, retries ----------------------------------------------------------------------------------
@@ -363,7 +362,7 @@ def dead_letter_id(task: Task) -> str:
     return f"{task.id}#{task.run}"
 
 
-def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
+def _write_dead_letter(work: UnitOfWork, before: Task, task: Task) -> None:
     from tenure.core import dead_letters  # few commands make one; keeps startup fast
 
     if work.get(DeadLetter, task.project, dead_letter_id(task)) is not None:
@@ -387,12 +386,12 @@ def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
         "error": letter.error,
         "attempts": task.attempts,
         "poison_pill": letter.poison_pill,
+        "state_before": before.state,
     }
     last = tried[-1] if tried else None
-    by = {"agent": last.agent, "session": last.session} if last else {}
     dead = replace(current(work, task), last_error=error)
     message = dead_letters.why(dead, policy)
-    work.record("task.dead_lettered", letter, task=dead, level="error", message=message, details=details, **by)
+    work.record("task.dead_lettered", letter, task=dead, level="error", message=message, details=details, holder=last)
 
 
 def resolved(work: UnitOfWork, task: Task, resolution: str, note: str) -> list[Row]:
@@ -409,7 +408,7 @@ def reopened(work: UnitOfWork, task: Task) -> list[Row]:
     return [] if letter is None else [replace(letter, resolution=None, note=None, reviewed_by=None, reviewed_at=None)]
 
 
-def _announce_retry(work: UnitOfWork, task: Task) -> None:
+def _announce_retry(work: UnitOfWork, before: Task, task: Task) -> None:
     now_is = current(work, task)
     if now_is.state != RETRYING or now_is.retry_at is None:
         return
@@ -419,6 +418,7 @@ def _announce_retry(work: UnitOfWork, task: Task) -> None:
         "backoff_ms": (now_is.retry_at - work.instant) // 1000,
         "attempt": now_is.attempts,
         "error_class": error.error_class if error else "lease_expired",
+        "state_before": before.state,
     }
     work.record("task.retry_scheduled", task=now_is, details=details)
 

@@ -348,6 +348,7 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     for task in work.find(Task, where):
         if claims.is_held(task):
             roles.check_key(work.principal, current_claim(work, task), f"the claim of {task.key}")
+    work.speaker = session.agent
     freed = give_back(work, where, lifecycle.RELEASED_BY, "task.released")
     rows: list[Row] = [replace(session, ended_at=work.now)]
     others = work.find(Session, {"project": cmd.project, "agent": session.agent, "ended_at": Present(False)})
@@ -368,7 +369,7 @@ def give_back(work: UnitOfWork, where: dict[str, str], ending: lifecycle.Ending,
         # The brief would cost another round trip.
         policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
         free, over = claims.ended(task, current_claim(work, task), ending, work.now, retry=policy)
-        work.record(kind, over, task=free, holder=task)
+        work.record(kind, over, task=free)
         freed.append(task.key)
     spread(work)
     return tuple(freed)
@@ -393,7 +394,7 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
         text = f"process {process.pid} on {process.host} is gone"
         details = {**lost.details, "host": process.host, "pid": process.pid, "said_by": work.principal.name}
         fields = {"level": "warning", "message": text, "details": details}
-        work.record(lost.kind, lost.claim, task=lost.task, holder=task, **fields)
+        work.record(lost.kind, lost.claim, task=lost.task, **fields)
         freed.append(task.key)
         died.setdefault(claim.agent, (process, claim.session))
     spread(work)

@@ -277,16 +277,22 @@ def _grant(work: UnitOfWork, task: Task, claimant: CommandClaimant) -> Outcome:
         from tenure.engine.verbs import runner_claims  # few claims have any; keeps startup fast
 
         held = runner_claims.marked(work, held, new, rows)
+    later: dict[str, int] = {}
     if is_paid(claimant, task):
-        from tenure.engine.budgets.budget_guard import reserve
+        from tenure.engine.budgets.budget_guard import next_claims, reserve
 
         held, new = reserve(work, claimant.project, held, new)
+        later = next_claims(work, claimant.project, new)
     details: dict[str, Any] = {"lease_until": held.lease_until, "attempt": held.attempts}
     details["previous_generation"] = task.generation
     if new.term is not None:
         details["term"] = new.term
     if new.funds:
         details["funds"] = new.funds  # the log has no other trace of the reservation
+    if later:
+        details["next_claims"] = later
+    if claimant.causes:
+        details["caused_by"] = claimant.causes.popleft()
     kept = work.record("task.claimed", new, *rows, task=held, details=details)
     if claimant.project.router:
         from tenure.engine.verbs.track_router import claimed as claimed_on_track  # few projects route

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,9 @@ class CommandClaimant(Claimant):
         self.session = agents.known_session(work, self.project, cmd.session, cmd.agent, self.user)
         self.sent = sent or Sent()
         self.metadata = cmd.metadata
+        self.causes = deque(cmd.caused_by)
+        for cause in cmd.caused_by:
+            inputs.check_text(cause, "caused_by", 200)
         if self.metadata:
             inputs.check_size(self.metadata, "metadata", inputs.LARGEST_CLAIM_METADATA)
 

@@ -13,7 +13,7 @@ from tenure.core.errors import LimitReached
 from tenure.core.land_request import is_of_landing
 from tenure.core.landings import check_landing
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Claim, Landing, Row, Task
+from tenure.core.records import Claim, Landing, Row, Task, Validation
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
@@ -92,8 +92,15 @@ def of_task(work: UnitOfWork, task: Task, limit: int | None = None) -> list[Land
 def view(work: UnitOfWork, row: Landing) -> LandingView:
     claim = work.get(Claim, row.project, row.id.partition("#")[0])
     by_a_runner = claim is not None and runners.has_word(claim.metadata)
-    answer: LandingView = fields_of(row, "generation run agent branch old new at") | {"reported": not by_a_runner}
+    reported = not by_a_runner and not _is_of_taker(work, row)
+    answer: LandingView = fields_of(row, "generation run agent branch old new at") | {"reported": reported}
     return answer
+
+
+def _is_of_taker(work: UnitOfWork, row: Landing) -> bool:
+    """Whether it was recorded after the claim, with the receipt of one who lands what has passed."""
+    waits = work.get(Validation, row.project, row.id.partition("#")[0])
+    return waits is not None and waits.land is not None and row.at >= waits.created_at
 
 
 HANDLERS: Handlers = {commands.Land: land}

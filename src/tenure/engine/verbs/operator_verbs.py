@@ -66,7 +66,8 @@ def end_held(
     free, over = claims.ended(task, current_claim(work, task), ending, work.now)
     if pause is not None:
         free = moves.paused(free, pause)
-    kept = work.record(kind, over, task=free, message=message, holder=task)
+    details = {"cause": pause.cause} if pause is not None else None
+    kept = work.record(kind, over, task=free, message=message, details=details)
     spread(work)
     return current(work, kept)
 
@@ -414,7 +415,7 @@ def abort(work: UnitOfWork, cmd: commands.Abort) -> Outcome:
     why = cmd.reason or f"aborted by {work.principal.name}"
     done = settle.aborted(task, current_claim(work, task), brief_of(work, task), work.now, work.random.fraction(), why)
     assert done.claim is not None
-    work.record(done.kind, done.claim, task=done.task, message=why, details=done.details, holder=task)
+    work.record(done.kind, done.claim, task=done.task, message=why, details=done.details)
     spread(work)
     return updated(work, task)
 

@@ -196,7 +196,7 @@ def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, 
         "work_lost": True,
         "result_size": len(encoded),
         "result": result.id,
-        "processing_time": (result.processing or 0) // 1000,
+        "processing_ms": (result.processing or 0) // 1000,
     }
     fields = {"level": "warning", "message": refusal.message, "details": details}
     work.record(

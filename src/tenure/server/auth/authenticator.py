@@ -7,7 +7,7 @@ import hmac
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -39,6 +39,7 @@ from tenure.server.auth.outages import Outages
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.principals import local_owner, of_key, principal_of
 from tenure.server.auth.request_source import (
+    CALLER,
     COOKIE_SECONDS,
     MOST_SESSIONS,
     NAMED_TENANT,
@@ -134,11 +135,17 @@ class Authenticator:
 
     # --- entry points ---
 
-    async def authenticate(self, scope: Mapping[str, Any]) -> Principal:
-        """The principal of this ASGI scope's request."""
+    async def authenticate(self, scope: MutableMapping[str, Any]) -> Principal:
+        """The principal of this ASGI scope's request. One with a good credential that is refused is in the scope."""
         source = source_of(scope, self.policy.proxies)
         wanted = tenant_named(source, scope.get(NAMED_TENANT))
-        principal = await self._resolved(lambda: self._authenticated(source, wanted))
+        callers: list[Principal] = []
+        try:
+            principal = await self._resolved(lambda: self._authenticated(source, wanted, callers.append))
+        except TenureError:
+            if callers:
+                scope[CALLER] = callers[-1]
+            raise
         if principal.key is not None and not is_of_token(principal.key):
             rows = self._kept(principal.tenant or HOME)
             name = f"{principal.tenant} {principal.key}"
@@ -422,18 +429,20 @@ class Authenticator:
 
     # --- credentials ---
 
-    def _authenticated(self, source: RequestSource, wanted: str | None) -> Principal:
+    def _authenticated(self, source: RequestSource, wanted: str | None, note: Callable[[Principal], None]) -> Principal:
+        """`note` hears whose credential it is, also where the caller is refused then."""
         check_host(source, self.policy)
         text = source.header(b"authorization")
         if text is not None:
             check_origin(source)
-            principal = self._by_header(source, text, wanted)
+            principal = self._by_header(source, text, wanted, note)
         elif self._is_local(source) and self._token is None:
             check_origin(source)
             self._open_row(wanted or HOME)
             return local_owner(source, wanted or HOME, "")
         else:
             principal = self._by_cookie(source, wanted)
+        note(principal)
         tenant = principal.tenant or HOME
         self._requests.take("" if principal.key is None else f"{tenant} {principal.key}")
         self._check_wanted(tenant, wanted)
@@ -445,7 +454,9 @@ class Authenticator:
     def _is_local(self, source: RequestSource) -> bool:
         return self.policy.is_open and source.is_local and is_loopback_name(name_in(source.host))
 
-    def _by_header(self, source: RequestSource, text: str, wanted: str | None) -> Principal:
+    def _by_header(
+        self, source: RequestSource, text: str, wanted: str | None, note: Callable[[Principal], None]
+    ) -> Principal:
         scheme, _, credential = text.partition(" ")
         credential = credential.strip()
         if scheme.lower() != "bearer" or not credential:
@@ -457,7 +468,7 @@ class Authenticator:
             given = keys.parse_key(credential)
             assert given is not None
             return of_key(key, source, tenant, f"secret:{keys.digest_of(given.secret).hex()[:SHOWN]}")
-        return self._by_token(source, credential, wanted)
+        return self._by_token(source, credential, wanted, note)
 
     def _by_local_token(self, source: RequestSource, text: str, tenant: str) -> Principal:
         with self._counted(source, "the token of this start"):
@@ -497,12 +508,15 @@ class Authenticator:
         row = None if kept is None else kept.keys.last(given.id)
         return row is not None and keys.opens(row, given.secret, 0)
 
-    def _by_token(self, source: RequestSource, token: str, wanted: str | None) -> Principal:
+    def _by_token(
+        self, source: RequestSource, token: str, wanted: str | None, note: Callable[[Principal], None]
+    ) -> Principal:
         if self._tokens is None:
             raise NotSignedIn("malformed API key, and JWTs are not configured on this server", _HOW_TO_SIGN_IN)
         _check_private(source)
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
+        note(Principal(role="", user=claims.subject, agent=claims.agent, key=of_token(claims.subject)))
         tenant = wanted if wanted is not None else tenants.meant(claims.tenants)
         try:
             rows = self._rows_of_member(tenant, claims)

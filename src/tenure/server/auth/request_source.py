@@ -160,6 +160,7 @@ def is_loopback_name(name: str) -> bool:
 # --- the tenant that a request names: in its path, below /t/NAME, or in the header Tenure-Tenant ---
 
 NAMED_TENANT = "tenure.tenant"  # in an ASGI scope: the tenant of its path
+CALLER = "tenure.caller"  # and who showed a good credential, where the request is refused all the same
 TENANT_PATH = "tenure.tenant_path"  # and the beginning of the path as it was sent
 
 

@@ -97,7 +97,7 @@ class Denials(Stage):
         used_up = "claimed 1 times in this run without a result, its max_generations_per_task limit"
         assert could(scene, worn)["bo"] == [used_up]
         assert used_up in why(scene, worn)["reasons"]
-        scene.take(key, "bo", metadata=runners.mark("word", submits=False))
+        scene.take(key, "bo", metadata=runners.mark("a word", submits=False))
         scene.do(c.DefineProject, limits={"max_active_sessions": 2})
         scene.do(c.Register, agent="cy")
         left = could(scene, scene.add())

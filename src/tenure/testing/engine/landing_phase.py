@@ -114,7 +114,11 @@ class LandingPhase(Stage):
         scene.do(c.Approve, by=BO, task=key)
         judge(scene, lander(scene), True)
         (event,) = scene.events(kind="task.completed")
-        assert (event.details["by"], row(scene).decided_by, scene.state(key)) == ("user:bo", "user:bo", "completed")
+        assert (event.details["judged_by"], row(scene).decided_by, scene.state(key)) == (
+            "user:bo",
+            "user:bo",
+            "completed",
+        )
 
     def test_a_refused_result_lands_nothing(self, scene: Scene) -> None:
         key = submitted(scene, TESTS)

@@ -326,10 +326,11 @@ class Team(Stage):
                 scene.do(kind, task=key, agent="bo")
         assert scene.task(key).offer_to is None
 
-    def test_progress_is_attributed_to_the_claim_s_agent(self, scene: Scene) -> None:
+    def test_progress_names_who_reported_it_and_whose_claim_it_is(self, scene: Scene) -> None:
         receipt = scene.take(scene.add(), "ann")
         scene.do(c.Progress, receipt=receipt, percent=10, by=Principal(role="owner", user="olaf", agent="script"))
-        assert [event.agent for event in scene.events(kind="task.progress")] == ["ann"]
+        (event,) = scene.events(kind="task.progress")
+        assert (event.agent, event.user, event.details["holder"]) == ("script", "olaf", "ann")
 
     def test_a_session_remembers_a_refused_result_as_rejected(self, scene: Scene) -> None:
         key = scene.add()

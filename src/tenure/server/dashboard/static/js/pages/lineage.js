@@ -64,6 +64,8 @@ function Generation({ project, claim, task }) {
         ${claim.usage?.cost_usd && ` · ${dollars(claim.usage.cost_usd)}`}
         ${" · "}<span class="mono text">${claim.session}</span>
       </p>
+      ${claim.opened_by && html`<p class="faint text">claimed for it by ${claim.opened_by}</p>`}
+      ${claim.submitted_by && html`<p class="faint text">submitted by ${claim.submitted_by}</p>`}
       <${Models} claim=${claim} />
       ${claim.error && !isInVerdict(claim) && html`<p class="generation-error text">
         <span class="tag bad">${claim.error_class}</span> ${claim.error}
