@@ -13,9 +13,14 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)")
 _LINKS_ALONE = re.compile(rf"(?<=[.:])\s+{_LINK.pattern}(?: ·\s+{_LINK.pattern})*(?=\n)")  # "See" without a sentence
 _CHECKOUT = re.compile(r"^## Develop\n.*?(?=^Apache)", re.DOTALL | re.MULTILINE)
+_FROM_CHECKOUT = re.compile(r"^Tenure is not in a package index yet.*?^```$", re.DOTALL | re.MULTILINE)
+_INSTALLED = """\
+```sh
+tenure demo                 # watch one agent die and another take over, in ten seconds
+```"""
 _DOCUMENTATION = """\
 ## Documentation
-The source distribution has it, in `docs/`: `pip download --no-deps --no-binary :all: tenure`. `tenure help --all` lists
+The source distribution has it, in `docs/`. `tenure help --all` lists
 every command, and `tenure COMMAND -h` explains one.
 
 """
@@ -33,6 +38,7 @@ class Readme(MetadataHookInterface):
 def packaged(text: str, source: str | None) -> str:
     """The text with links below the address of the sources; without one, with the words of its links alone."""
     if source is None:
+        text = _FROM_CHECKOUT.sub(lambda _: _INSTALLED, text, count=1)
         text = _CHECKOUT.sub(lambda _: _DOCUMENTATION, _LINKS_ALONE.sub("", text))
 
     def link(found: re.Match[str]) -> str:

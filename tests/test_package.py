@@ -44,6 +44,7 @@ def test_without_an_address_the_page_has_no_link_into_the_repository(
     text = packaged(README, None)
     assert [target for target in LINK.findall(text) if ":" not in target] == []
     assert "./x " not in text
+    assert "```sh\ntenure demo  " in text
     assert "## When not to use it" in text
     assert "## Documentation" in text
     assert [line for line in text.splitlines() if line.rstrip().endswith("·")] == []

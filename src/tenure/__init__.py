@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         Failure,
         Permanent,
         RetryLater,
+        Secret,
         TaskFunction,
         Worker,
     )
@@ -189,6 +190,9 @@ if TYPE_CHECKING:
         NotFound,
         TenureError,
     )
+    from tenure.core.land_request import (
+        LandRequest,
+    )
     from tenure.core.outcomes import (
         Outcome,
     )
@@ -256,6 +260,7 @@ __all__ = [
     "InviteMember",
     "Judge",
     "Land",
+    "LandRequest",
     "Lead",
     "Leave",
     "Link",
@@ -331,6 +336,7 @@ __all__ = [
     "RotateWebhook",
     "RunSchedule",
     "SaveCheckpoint",
+    "Secret",
     "Send",
     "SetBudget",
     "SetPool",
@@ -382,7 +388,7 @@ _NAMES = {
     ),
     "tenure.client.times": "as_datetime",
     "tenure.client.worker": (
-        "AsyncContext Cancelled CommandContext Context Failure Permanent RetryLater TaskFunction Worker"
+        "AsyncContext Cancelled CommandContext Context Failure Permanent RetryLater Secret TaskFunction Worker"
     ),
     "tenure.core.commands": (
         "Abort Add AddMany AddTenant Adopt Answer Approve Archive Ask Assign AssignTrack AuditOn Cancel "
@@ -400,6 +406,7 @@ _NAMES = {
         "Undo Unlink Unreserve Wait"
     ),
     "tenure.core.errors": "InvalidInput NotFound TenureError",
+    "tenure.core.land_request": "LandRequest",
     "tenure.core.outcomes": "Outcome",
     "tenure.core.query": "Page",
     "tenure.core.records": "RetryPolicy",

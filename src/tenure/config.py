@@ -1,8 +1,7 @@
-"""Where the store is, and the settings: `tenure.toml` < `.tenure/config.toml` < environment < flags.
+"""Where the store is, and the settings: `tenure.toml` < `.tenure/config.toml` < TENURE_CONFIG < environment < flags.
 
-`SETTINGS` is the one table: key → (type, default, meaning); the reference page is made from it. The local store is
-found upward from the working folder, as git finds its own, and from a linked worktree through the git common folder.
-No git is started for that: a command must not pay for a process it may not need.
+`SETTINGS` is the one table: key → (type, default, meaning); the reference page is made from it. `locations` finds the
+files.
 
 A file in the tree may have come with a cloned repository. Its risky settings (`url`, `run.agent`, `serve.*` …) count
 only if the file is the user's own or they allowed it: `Settings` refuses the value otherwise.
@@ -12,22 +11,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tenure.core import limits
-from tenure.core.errors import NoStore, StoreUnavailable, TenureError
+from tenure.core.errors import NoStore, TenureError
 from tenure.core.setting_values import Port, Priority, Seconds, Setting
+from tenure.locations import (
+    DATABASE,
+    FOLDER,
+    LOCAL,
+    NAMED,
+    SHARED,
+    find_folder,
+    folders,
+    local_files,
+    main_worktree,
+    named_file,
+    nearest_shared,
+)
 from tenure.user_state import store_states
 
 if TYPE_CHECKING:
     from tenure.core.task_defaults import TaskDefaults
 
-FOLDER = ".tenure"
-DATABASE = "tenure.db"
-SHARED = "tenure.toml"  # in the repository, for everybody
-LOCAL = "config.toml"  # in .tenure, for this clone
 LONGEST_NAME = limits.PROJECT_NAME_FILE
 PROJECT = "project"  # beside the store, the name that `init` gave: a line of text, since TOML costs each start 8 ms
 
@@ -71,8 +80,16 @@ SETTINGS: dict[str, Setting] = {
     "leader.lease": Setting(
         Seconds, limits.LEADER_LEASE, "seconds that `serve`, `daemon` or `run` leads unless renewed"
     ),
+    "agents.leader_lease": Setting(
+        Seconds,
+        None,
+        "seconds that an agent leads its project unless renewed; by default 30 where its commands elect and renew it, "
+        "1800 with `lead`; for elections behind a server the server's counts",
+    ),
     "agents.heartbeat": Setting(
-        Seconds, limits.AGENT_HEARTBEAT, "seconds between an agent's signs of life; `join` says so"
+        Seconds,
+        limits.AGENT_HEARTBEAT,
+        "seconds between an agent's signs of life: those that `run` sends, and what `join` registers and shows",
     ),
     "agents.stale_after": Setting(
         Seconds,
@@ -211,7 +228,11 @@ _NOT_SHARED = {
     "artifacts": "set where artifacts are sent",
 }
 
+_PLACES = ("url", "artifacts")  # a path of a file is relative to the folder that has the file, or its `.tenure`
+
 SECRETS = frozenset({"key", "serve.jwt_secret", "gateway.secret"})  # never shown
+# With one of these a process is more than its user's agents may be: `processes/private_memory.py` closes it to them.
+SECRET_VARIABLES = ("TENURE_MASTER_KEY", "TENURE_OWNER_URL", "TENURE_SERVE_JWT_SECRET", "TENURE_GATEWAY_SECRET")
 
 
 def setting_of(key: str) -> Setting | None:
@@ -235,12 +256,15 @@ class Source(msgspec.Struct, frozen=True):
     """One configuration file, as it was read: nothing reads it a second time."""
 
     path: str
+    kind: str  # SHARED, LOCAL or NAMED
     found: os.stat_result
     risky: Mapping[str, Any]  # its risky part, in its own shape
 
     @property
-    def is_local(self) -> bool:
-        return os.path.basename(self.path) == LOCAL
+    def root(self) -> str:
+        """The folder that its paths of stores and artifacts are relative to: that which has `.tenure`, or the file."""
+        folder = os.path.dirname(self.path)
+        return os.path.dirname(folder) if self.kind == LOCAL else folder
 
     def check(self, environ: Mapping[str, str]) -> None:
         """Raise Untrusted unless the file is the user's own, or they allowed its risky part as it is."""
@@ -248,12 +272,12 @@ class Source(msgspec.Struct, frozen=True):
         from tenure.trust.ownership import why_foreign
         from tenure.user_state import user_state
 
-        if not self.risky:
+        if not self.risky or self.kind == NAMED:
             return
-        why = why_foreign(self.path, self.found, environ) if self.is_local else "it belongs to the repository"
+        why = why_foreign(self.path, self.found, environ) if self.kind == LOCAL else "it belongs to the repository"
         if why is not None:
-            main = None if self.is_local else main_worktree(os.path.dirname(self.path))
-            instead = os.path.join(main, SHARED) if main else None
+            main = main_worktree(self.root)
+            instead = os.path.join(main, os.path.relpath(self.path, self.root)) if main else None
             Trusted(user_state(environ)).check(self.path, self.risky, why, instead=instead)
 
 
@@ -292,6 +316,23 @@ class Settings(Mapping[str, Value]):
         """The value, only to be printed: it may be anybody's."""
         return self._values[key]
 
+    def is_shared(self, key: str) -> bool:
+        """Whether the value is that of a repository's `tenure.toml`."""
+        return self._kind(self._values[key]) == SHARED
+
+    @property
+    def own_file(self) -> str:
+        """The file that the user's own settings are read from, else the one where they would be."""
+        own = [path for path, source in self.sources.items() if source.kind != SHARED]
+        return own[-1] if own else f"{FOLDER}/{LOCAL}"
+
+    def _kind(self, value: Value) -> str | None:
+        source = self.sources.get(value.origin)
+        return source.kind if source is not None else None
+
+    def _is_in_tree(self, value: Value) -> bool:
+        return self._kind(value) in (SHARED, LOCAL)
+
     def _check(self, key: str, origin: str) -> None:
         from tenure.trust.risky_settings import is_risky
 
@@ -302,7 +343,7 @@ class Settings(Mapping[str, Value]):
     def _check_key(self, key: Value) -> None:
         """A server that a file in the tree names gets no key, except one from such a file."""
         url = self["url"]
-        if key.value is None or key.origin in self.sources or url.origin not in self.sources:
+        if key.value is None or self._is_in_tree(key) or not self._is_in_tree(url):
             return
         if str(url.value).startswith(("http://", "https://")):
             raise BadConfig(
@@ -314,7 +355,7 @@ class Settings(Mapping[str, Value]):
     def _check_homes(self, homes: Value) -> None:
         """As of the server: its other regions get no key either, except one from a file in the tree."""
         key = self._values["key"]
-        if homes.origin in self.sources and key.value is not None and key.origin not in self.sources:
+        if self._is_in_tree(homes) and key.value is not None and not self._is_in_tree(key):
             raise BadConfig(
                 f"{homes.origin} names servers of other regions; your key is not sent to a server that a file in the "
                 "tree names",
@@ -352,77 +393,28 @@ def without_password(url: str) -> str:
 # --- finding the store --------------------------------------------------------------------------------------
 
 
-def upward(start: str) -> list[str]:
-    """`start` and every folder above it."""
-    folders = [os.path.realpath(start)]
-    while (parent := os.path.dirname(folders[-1])) != folders[-1]:
-        folders.append(parent)
-    return folders
-
-
-def main_worktree(folder: str) -> str | None:
-    """The main worktree of the repository that `folder` is a linked worktree of."""
-    try:
-        with open(os.path.join(folder, ".git"), encoding="utf-8") as file:
-            kind, _, path = file.read().strip().partition(": ")
-        if kind != "gitdir":
-            return None
-        own = os.path.join(folder, path)
-        with open(os.path.join(own, "commondir"), encoding="utf-8") as file:
-            common = os.path.realpath(os.path.join(own, file.read().strip()))
-    except OSError:  # no .git, or a folder; a submodule has no commondir
-        return None
-    return os.path.dirname(common) if os.path.basename(common) == ".git" else common
-
-
-def find_folder(start: str) -> str | None:
-    """The `.tenure` folder that serves `start`."""
-    for found in _folders(start):
-        if os.path.isfile(os.path.join(found, DATABASE)):
-            refuse_links(found)
-            return found
-    return None
-
-
-def refuse_links(folder: str) -> None:
-    """A repository can bring links: through one, files of `.tenure` would be read or written elsewhere."""
-    try:
-        inside = os.scandir(folder)
-    except PermissionError as error:
-        from tenure.store_folder import unreadable
-
-        raise StoreUnavailable(*unreadable(folder, error)) from None
-    links = [folder] if os.path.islink(folder) else [entry.path for entry in inside if entry.is_symlink()]
-    if links:
-        from tenure.trust.grants import Untrusted
-
-        raise Untrusted(
-            f"{sorted(links)[0]} is a symbolic link, and links in {FOLDER} are not followed",
-            hint="Put the file or folder itself there; TENURE_URL names a store elsewhere.",
-        )
-
-
-def _folders(start: str) -> Iterator[str]:
-    """Each place of a `.tenure` that would serve `start`, the nearest first."""
-    for folder in upward(start):
-        for place in dict.fromkeys((folder, main_worktree(folder))):
-            if place is not None:
-                yield os.path.join(place, FOLDER)
-
-
 def find_home(start: str, settings: Settings) -> Home:
     """The store for commands run in `start`; NoStore where there is none."""
     folder = find_folder(start)
     url = settings["url"].value
     if url is not None:
-        return Home(folder or store_states(settings.environ, url)[0], url, settings["tenant"].value)
-    if folder is None:
-        from tenure.store_folder import why_none  # here: nobody else needs it
+        return home_at(url, folder, settings)
+    nearer = list(takewhile(lambda one: one != folder, folders(start)))
+    if folder is None or any(map(os.path.isdir, nearer)):
+        from tenure.store_folder import unreadable_of, why_none  # here: nobody else needs it
 
-        paths = [os.path.join(one, DATABASE) for one in _folders(start)]
-        none = NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
-        raise why_none(paths, settings.environ) or none
-    return Home(folder, os.path.join(folder, DATABASE), settings["tenant"].value)
+        paths = [os.path.join(one, DATABASE) for one in nearer]
+        why = why_none(paths, settings.environ) if folder is None else unreadable_of(nearer)
+        if why is not None:
+            raise why
+    if folder is None:
+        raise NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
+    return home_at(os.path.join(folder, DATABASE), folder, settings)
+
+
+def home_at(url: str, folder: str | None, settings: Settings) -> Home:
+    """The store at `url`, with the `.tenure` that serves the working folder, if there is one."""
+    return Home(folder or store_states(settings.environ, url)[0], url, settings["tenant"].value)
 
 
 # --- settings -----------------------------------------------------------------------------------------------
@@ -433,17 +425,20 @@ def read_settings(
     environ: Mapping[str, str],
     flags: Mapping[str, Any] | None = None,
     *,
-    problems: list[BadConfig] | None = None,
+    problems: list[TenureError] | None = None,
 ) -> Settings:
     """Every setting with its origin. The environment variable of `run.timeout` is TENURE_RUN_TIMEOUT.
 
-    An error raises BadConfig; with `problems` it is added there, and the rest is read.
+    A bad value raises BadConfig; with `problems` it is added there, and the rest is read.
     """
     merged = {key: Value(setting.default, "default") for key, setting in SETTINGS.items()}
-    folder = find_folder(start)
     sources = {}
-    for path in _files(start, folder):
-        found, sources[path] = _from_file(path, problems)
+    if problems is not None:
+        from tenure.store_folder import unreadable_of
+
+        problems += filter(None, [unreadable_of(folders(start))])
+    for path, kind in _files(start, environ):
+        found, sources[path] = _from_file(path, kind, environ, problems)
         merged |= found
     for key in SETTINGS:
         name = "TENURE_" + key.upper().replace(".", "_")
@@ -457,7 +452,7 @@ def read_settings(
             merged[key] = Value(given, "flag")
     if merged["project"].origin == "default":
         url = merged["url"].value
-        beside = folder if url is None else os.path.dirname(url.removeprefix("sqlite://"))
+        beside = find_folder(start) if url is None else os.path.dirname(url.removeprefix("sqlite://"))
         merged["project"] = _first_project(beside, problems) or merged["project"]
     return Settings(merged, sources, environ)
 
@@ -469,6 +464,19 @@ def task_defaults_of(settings: Mapping[str, Value]) -> TaskDefaults:
     names = ("priority", "max_attempts", "on_lost")
     given = {name: value for name in names if (value := settings[f"tasks.{name}"].value) is not None}
     return TaskDefaults(project=str(settings["project"].value), **given) if given else SHIPPED
+
+
+def leader_lease_of(settings: Mapping[str, Value]) -> float:
+    """The setting `agents.leader_lease`, as agents that are elected by their commands have it."""
+    given = settings["agents.leader_lease"]
+    if given.value is None:
+        return limits.AGENT_LEADER_LEASE / 1e6
+    if not 1 <= given.value <= limits.LONGEST_LEADER_LEASE:
+        raise BadConfig(
+            f"{given.origin}: agents.leader_lease is {given.value:g}; it must be from 1 to "
+            f"{limits.LONGEST_LEADER_LEASE:g} seconds"
+        )
+    return float(given.value)
 
 
 def homes_of(settings: Mapping[str, Value]) -> dict[str, str] | None:
@@ -486,7 +494,7 @@ def homes_of(settings: Mapping[str, Value]) -> dict[str, str] | None:
 
 
 def artifacts_of(settings: Settings, home: Home) -> str | None:
-    """The setting `artifacts`; a path is relative to the folder that contains `.tenure`."""
+    """The setting `artifacts`; a path that no file gives is relative to the folder that contains `.tenure`."""
     url = settings["artifacts"].value
     return url if url is None or "://" in url else os.path.join(home.root, url)
 
@@ -501,7 +509,7 @@ def file_of(settings: Mapping[str, Value], key: str) -> str | None:
     return os.path.join(os.path.dirname(os.path.abspath(origin)), os.path.expanduser(value))
 
 
-def _first_project(folder: str | None, problems: list[BadConfig] | None) -> Value | None:
+def _first_project(folder: str | None, problems: list[TenureError] | None) -> Value | None:
     """The project that `init` made with the store in this folder."""
     path = os.path.join(folder or "", PROJECT)
     try:
@@ -515,60 +523,72 @@ def _first_project(folder: str | None, problems: list[BadConfig] | None) -> Valu
         return None
 
 
-def _files(start: str, folder: str | None) -> list[str]:
-    shared = next((p for f in upward(start) if os.path.isfile(p := os.path.join(f, SHARED))), None)
-    local = os.path.join(folder, LOCAL) if folder else None
-    return [p for p in (shared, local) if p is not None and os.path.isfile(p)]
-
-
-def shared_file(start: str) -> str | None:
-    """The `tenure.toml` whose commands apply in `start`; for a linked worktree the main one's."""
-    for folder in upward(start):
-        path = os.path.join(main_worktree(folder) or folder, SHARED)
-        if os.path.isfile(path):
-            return path
-    return None
-
-
-def _report(error: BadConfig, problems: list[BadConfig] | None) -> None:
+def _report(error: TenureError, problems: list[TenureError] | None) -> None:
     if problems is None:
         raise error
     problems.append(error)
 
 
-def _from_file(path: str, problems: list[BadConfig] | None = None) -> tuple[dict[str, Value], Source]:
+def _files(start: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each file of settings with its kind; of two that set the same the later counts."""
+    if (shared := nearest_shared(start)) is not None:
+        yield shared, SHARED
+    for path in local_files(start):
+        yield path, LOCAL
+    if (named := named_file(environ)) is not None:
+        yield named, NAMED
+
+
+def _from_file(
+    path: str, kind: str, environ: Mapping[str, str], problems: list[TenureError] | None = None
+) -> tuple[dict[str, Value], Source]:
     from tenure.core.errors import InvalidInput
     from tenure.core.toml_text import parsed
+    from tenure.trust.risky_settings import section_of
 
     try:
         with open(path, "rb") as file:
             status, text = os.fstat(file.fileno()), file.read()
     except OSError as error:
-        from tenure.store_folder import unreadable
+        raise _unreadable(path, kind, error) from None
+    if kind == NAMED:
+        from tenure.trust.operator_file import check_operators
 
-        raise BadConfig(*unreadable(path, error)) from None
+        check_operators(path, status, environ)
     try:
         content = parsed(path, text)
     except InvalidInput as error:
         raise BadConfig(error.message, error.hint) from None
+    source = Source(path, kind, status, section_of(content))
     found = {}
     for key, given in _flat(content):
-        if key.partition(".")[0] in SECTIONS and os.path.basename(path) == SHARED:
+        if key.partition(".")[0] in SECTIONS and kind == SHARED:
             continue
         try:
-            found[key] = Value(checked(path, key, given), path)
+            value = checked(path, key, given, is_shared=kind == SHARED)
         except BadConfig as error:
             _report(error, problems)
-    from tenure.trust.risky_settings import section_of
+            continue
+        if key in _PLACES and "://" not in value:
+            value = os.path.join(source.root, os.path.expanduser(value))  # wherever the command is run
+        found[key] = Value(value, path)
+    return found, source
 
-    return found, Source(path, status, section_of(content))
+
+def _unreadable(path: str, kind: str, error: OSError) -> BadConfig:
+    from tenure.store_folder import unreadable
+
+    if kind == NAMED and isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
+        return BadConfig(f"{NAMED} names {path}, and there is no such file", f"write it, or unset {NAMED}")
+    what, hint = unreadable(path, error)
+    return BadConfig(what, f"Give this user the right to read it, or unset {NAMED}." if kind == NAMED else hint)
 
 
-def checked(path: str, key: str, given: Any) -> Any:
+def checked(path: str, key: str, given: Any, *, is_shared: bool) -> Any:
     """The value of a setting in a file; BadConfig where the file must not have it, or not so."""
     if key.partition(".")[0] in SECTIONS:
         raise BadConfig(f"{path}: {key} belongs in {SHARED}", "put it there; `tenure trust` allows it")
-    if key in _NOT_SHARED and os.path.basename(path) == SHARED:
+    if key in _NOT_SHARED and is_shared:
         hint = f"put it into TENURE_{key.upper().replace('.', '_')}, or .tenure/config.toml"
         raise BadConfig(f"{path}: a shared file must not {_NOT_SHARED[key]}", hint)
     setting = setting_of(key)

@@ -56,12 +56,14 @@ def _programs(name: str, words: Collection[bytes]) -> tuple[str, ...]:
 def _from_ps(pid: int) -> Process | None:
     import subprocess  # not at the top: on Linux no command pays for it
 
+    from tenure.core.child_environments import ChildKind, for_child
+
     fields = subprocess.run(
         ["ps", "-o", "ppid=,stat=,lstart=,tty=,command=", "-p", str(pid)],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "LC_ALL": "C"},
+        env={**for_child(ChildKind.PROGRAM, os.environ), "LC_ALL": "C"},
     ).stdout.split()
     if len(fields) < 9 or fields[1].startswith("Z"):
         return None
@@ -168,9 +170,8 @@ def boot_id() -> str:
     except OSError:
         import subprocess
 
-        return subprocess.run(
-            ["sysctl", "-n", "kern.boottime"], capture_output=True, text=True, check=False
-        ).stdout.strip()
+        words = ["sysctl", "-n", "kern.boottime"]
+        return subprocess.run(words, capture_output=True, text=True, check=False, env={}).stdout.strip()
 
 
 def host() -> str:

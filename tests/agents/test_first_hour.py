@@ -109,7 +109,7 @@ def test_a_new_user_has_two_agents_work_off_a_plan(
     with times.of("install it"):
         install(wheel, tmp_path / "venv")
     (metadata,) = (tmp_path / "venv").glob("lib/*/site-packages/tenure-*.dist-info/METADATA")
-    assert "uv tool install tenure" in metadata.read_text()
+    assert "tenure demo  " in metadata.read_text()
     assert re.findall(r"\]\((?!https?://)[^)]*\)", metadata.read_text()) == []  # an index cannot follow those
     with times.of("init --agents all"):
         said = tenure("init", "--agents", "all")

@@ -10,7 +10,7 @@ import pytest
 from tenure.agents.recipes.recipe import text
 from tenure.agents.session_brief import LOOP, UNDER_A_RUNNER
 from tenure.agents.tokens import estimate, one_line
-from tenure.cli.answers import OF_KIND
+from tenure.cli.answers import OF_ERROR, OF_KIND
 from tenure.cli.main import _verb, function_of, parser_of
 from tenure.cli.verbs import VERBS
 from tenure.core.outcomes import CODES
@@ -52,8 +52,9 @@ def test_the_outcomes_that_the_skill_explains_exist_and_exit_with_6() -> None:
     table = [line for line in TEXTS["skill.md"].splitlines() if line.startswith("| `")]
     named = {code for line in table for code in re.findall(r"`([A-Z_]+)`", line.split("|")[1])}
     assert named >= {"ALREADY_EXPIRED", "STALE_GENERATION", "NO_CLAIM"}
-    for code in named - {"NO_RECEIPT"}:
+    for code in named - {"NO_RECEIPT", "AMBIGUOUS"}:
         assert OF_KIND[CODES[code].kind] == 6
+    assert (OF_ERROR["NO_RECEIPT"], OF_ERROR["AMBIGUOUS"]) == (6, 4)
 
 
 def test_an_estimate_grows_with_the_text_and_counts_what_tokenizers_cut() -> None:

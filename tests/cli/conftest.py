@@ -17,7 +17,7 @@ import pytest
 
 from tenure.agents.identity import KNOWN
 from tenure.cli.main import main
-from tenure.config import find_folder
+from tenure.locations import find_folder
 from tests.servers import forking
 
 # What would make a test depend on who runs it.

@@ -158,7 +158,11 @@ def test_a_preset_is_set_with_the_limits(tenure: Tenure) -> None:
     assert tenure("limits", "set").code == 2
     assert "preset" not in tenure("limits").out
     assert tenure("limits", "set", "history_retention=30", "--compliance", "soc2").code == 0
-    assert "preset soc2: history and access log are kept for at least 365 days" in tenure("limits").out
+    assert "preset soc2: history is kept for 365 days; the access log for at least 365 days" in tenure("limits").out
+    assert tenure("limits", "set", "history_retention=10").code == 0
+    below = "preset soc2: history is kept for 10 days, below the 365 days of the preset, by an owner's decision"
+    assert below in tenure("limits").out
+    assert tenure("limits", "set", "history_retention=365").code == 0
     shown = tenure("project", "show", "--json").json
     assert (shown["compliance"], shown["limits"]) == ("soc2", {"history_retention": 365})
     refused = tenure("limits", "set", "history_retention=30", "--role", "admin")

@@ -241,6 +241,21 @@ def test_a_claim_whose_process_has_ended_is_found(shop: Shop, examine: Callable[
     assert finding["level"] == "warning"
 
 
+def test_the_process_of_an_agent_that_ended_holding_nothing_is_no_finding(
+    shop: Shop, examine: Callable[..., Findings]
+) -> None:
+    """A runner that has ended leaves its agents known for a while."""
+    run = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    found = process_table.look_up(run.pid)
+    assert found is not None
+    shop.client("bo").register(
+        host=process_table.host(), boot=process_table.boot_id(), pid=run.pid, pid_start=found.start, managed=True
+    )
+    run.kill()
+    run.communicate()
+    assert told(examine(), "orphans") == [("ok", "no claim of a process that has ended")]
+
+
 def test_a_process_of_another_host_proves_nothing(shop: Shop, examine: Callable[..., Findings]) -> None:
     shop.mia.add("x")
     shop.client("bo").claim(lease=LEASE, process=Process(host="elsewhere", boot="b", pid=2**22 + 1, start=1))
@@ -276,7 +291,7 @@ def test_what_waits_for_a_person_is_named_with_the_command_that_helps(
     shop.mia.cancel("G-001", "nobody reads it")
     shop.close()
     findings = examine("--project", "shop")
-    letter = the(findings, "C-002-send-a-mail is a dead letter: the mail server says no")
+    letter = the(findings, "C-002-send-a-mail is a dead letter: after 1 of 1 attempts: the mail server says no")
     assert "1 task behind it: G-002-tell-everybody" in letter["message"]
     assert "`tenure retry C-002`" in letter["fix"]
     assert the(findings, "Which region do you mean?")["fix"] == "`tenure answer B-003 TEXT`"

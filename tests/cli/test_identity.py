@@ -15,7 +15,7 @@ import pytest
 
 from tenure import process_table
 from tenure.agents.identity import recognise
-from tenure.agents.receipts import NoReceipt, Receipts
+from tenure.agents.receipts import AmbiguousClaim, NoReceipt, Receipts
 from tenure.config import Home
 from tenure.core.outcomes import Outcome
 from tests.cli.conftest import Tenure
@@ -191,7 +191,7 @@ def test_with_two_tasks_the_one_must_be_named(tmp_path: Path) -> None:
     kept.keep("task_1", "A-001-x", "A-001@1:T")
     kept.keep("task_2", "A-002-y", "A-002@1:T")
     both = [known("task_1", "A-001-x", 1), known("task_2", "A-002-y", 1)]
-    with pytest.raises(NoReceipt, match=r"2 tasks: A-001@1 \(held\), A-002@1 \(held\)"):
+    with pytest.raises(AmbiguousClaim, match=r"2 tasks: A-001@1 \(held\), A-002@1 \(held\)"):
         kept.find(None, lambda: both)
     assert kept.find("A-002", lambda: both).receipt == "A-002@1:T"
     kept.settle("A-001@1:T", Outcome(outcome="ACCEPTED"))
@@ -214,7 +214,7 @@ def test_after_a_loss_the_claim_must_be_named_with_its_generation(tmp_path: Path
     lost = [known("task_1", "A-001-x", 1, "expired"), known("task_2", "A-002-y", 1)]
     kept.settle("A-001@1:T", Outcome(outcome="STALE_GENERATION"))
     for name in (None, "A-001", "A-002"):
-        with pytest.raises(NoReceipt, match=r"A-002@1 \(held\), A-001@1 \(expired\)"):
+        with pytest.raises(AmbiguousClaim, match=r"A-002@1 \(held\), A-001@1 \(expired\)"):
             kept.find(name, lambda: lost)
     assert kept.find("A-002@1", lambda: lost).receipt == "A-002@1:T"
     assert kept.find("A-001@1", lambda: lost).receipt == "A-001@1:T"
@@ -232,7 +232,7 @@ def test_two_generations_of_one_task_are_two_claims(tmp_path: Path) -> None:
     kept.keep("task_1", "A-001-x", "A-001@1:T")
     kept.keep("task_1", "A-001-x", "A-001@2:U")
     lost = [known("task_1", "A-001-x", 1, "expired"), known("task_1", "A-001-x", 2)]
-    with pytest.raises(NoReceipt):
+    with pytest.raises(AmbiguousClaim):
         kept.find("A-001", lambda: lost)
     assert kept.find("A-001@1", lambda: lost).receipt == "A-001@1:T"
     assert kept.find("A-001@2", lambda: lost).receipt == "A-001@2:U"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -69,6 +70,17 @@ def test_a_task_that_nobody_claimed_says_so(bare: Tenure, shop: Shop) -> None:
     assert bare("history", "Q-404", "--project", "shop").code == 4
 
 
+def test_the_data_of_a_refused_result_is_read_before_it_is_adopted(bare: Tenure, shop: Shop) -> None:
+    (kept,) = bare("results", "C-001", "--kept", "--project", "shop", "--json").json
+    assert (kept["accepted"], kept["reason"], kept["summary"]) == (False, "STALE_GENERATION", "what I had")
+    said = bare("results", "C-001", "--project", "shop").out
+    assert f"{kept['id']}  refused (STALE_GENERATION), kept" in said
+    assert "generation 1 of bo in session bo-1" in said
+    assert json.dumps(kept["data"], indent=1) in said
+    assert "accepted" in bare("results", "B-001", "--project", "shop").out
+    assert bare("results", "B-001", "--kept", "--project", "shop").out == "no results\n"
+
+
 def test_a_narrow_terminal_gets_a_narrow_timeline(bare: Tenure, shop: Shop) -> None:
     words = bare.command("-C", bare.folder, "history", "B-001", "--project", "shop")
     with Terminal(words, environ=bare.environ, columns=80) as narrow:
@@ -83,5 +95,6 @@ def test_a_narrow_terminal_gets_a_narrow_timeline(bare: Tenure, shop: Shop) -> N
 def test_a_landing_is_called_done_only_where_its_claim_was_accepted() -> None:
     landings = [{"branch": "main", "new": "b" * 40}, {"branch": "main", "new": "a" * 40}]  # newest first
     lines = {reason: _landings({"landings": landings, "release_reason": reason}) for reason in ("COMPLETED", "EXPIRED")}
-    assert lines["COMPLETED"] == ["└ began to land aaaaaaaaaaaa on main", "└ landed bbbbbbbbbbbb on main"]
-    assert lines["EXPIRED"] == ["└ began to land aaaaaaaaaaaa on main", "└ began to land bbbbbbbbbbbb on main"]
+    said = " on main (reported by its holder)"
+    assert lines["COMPLETED"] == [f"└ began to land aaaaaaaaaaaa{said}", f"└ landed bbbbbbbbbbbb{said}"]
+    assert lines["EXPIRED"] == [f"└ began to land aaaaaaaaaaaa{said}", f"└ began to land bbbbbbbbbbbb{said}"]

@@ -258,6 +258,21 @@ def test_another_users_store_belongs_to_them_and_is_no_bug(foreign: Tenure, word
 
 
 @pytest.mark.sampled
+def test_another_users_store_is_not_passed_over_for_the_one_above_it(foreign: Tenure) -> None:
+    inner = foreign.folder / "inner"
+    inner.mkdir(mode=0o777)
+    closed = inner / ".tenure"
+    closed.mkdir(mode=0o700)
+    (foreign.folder / ".tenure").chmod(0o777)
+    if os.geteuid() != 0:
+        closed.chmod(0)
+    said = as_another(Tenure(inner, foreign.environ), foreign.folder, "list")
+    closed.chmod(0o700)
+    assert said.code == 10
+    assert f"{closed} " in said.err
+    assert "cannot be read" in said.err
+
+
 @pytest.mark.parametrize("file", ["tenure.db", "tenure.toml", "folder without names"])
 def test_a_file_that_cannot_be_read_is_named(foreign: Tenure, file: str) -> None:
     home = foreign.folder / "home"

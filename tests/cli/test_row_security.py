@@ -83,3 +83,19 @@ def test_another_store_has_no_row_level_security(bare: Tenure) -> None:
     assert bare.process("init").code == 0
     refused = bare.process("db", "rls", "on", "--role", "x", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (8, "INVALID_INPUT")
+
+
+def test_the_owners_url_of_one_store_is_not_used_for_another(bare: Tenure, restricted: PostgresServer) -> None:
+    """Another database, which that role could change: nothing is made there, and everything here."""
+    other = restricted.create("others_place")
+    here = url_as(OWNER, SCHEMA, restricted.url)
+    bare.environ |= {"TENURE_URL": here.replace(f"//{OWNER}@", "//tenure@"), "TENURE_OWNER_URL": other}
+    try:
+        assert bare.process("init", "--project", "p").code == 0
+        assert bare.process("list", "--project", "p", TENURE_URL=other, TENURE_OWNER_URL="").code == 1  # no store
+        said = bare.process("db", "rls", "on", "--role", ROLE)
+        assert (said.code, "TENURE_OWNER_URL does not count" in said.err) == (8, True)
+        assert bare.process("db", "rls", "on", "--role", ROLE, TENURE_OWNER_URL=bare.environ["TENURE_URL"]).code == 0
+    finally:
+        restricted.ask(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+        restricted.drop("others_place")

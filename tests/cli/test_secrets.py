@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -143,3 +144,36 @@ def test_doctor_says_whether_the_key_is_there(
     assert "the master key opens those of 1 project" in tenure("doctor").out
     monkeypatch.setenv("TENURE_MASTER_KEY", "a5" * 32)
     assert "are sealed under the master key" in tenure("doctor").out
+
+
+def test_what_was_stored_without_a_key_is_named_by_doctor_and_sealed_by_a_command(
+    tenure: Tenure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as without:
+        without.setenv("TENURE_MASTER_KEY_FILE", str(tmp_path / "missing.key"))
+        tenure("add", "deploy", "--metadata", f'{{"db_password": "{PLAIN}"}}')
+        warned = tenure("doctor").out
+        assert "A-001-deploy metadata.db_password" in warned
+        assert "tenure secret seal" in warned
+        refused = tenure("secret", "seal")
+        assert (refused.code, PLAIN in warned + refused.err) == (11, False)
+    said = tenure("secret", "seal")
+    assert (said.code, "texts sealed: 1" in said.out, "the log" in said.out) == (0, True, True)
+    assert tenure("show", "A-001", "--json").json["metadata"] == {"db_password": SHOWN}
+    assert "stored as given" not in tenure("doctor").out
+    assert tenure("secret", "seal", "--json").json["sealed"] == 0
+    assert tenure("secret", "seal", "--agent", "ann", "--role", "agent").code != 0
+
+
+def test_serve_names_what_was_stored_as_given(tenure: Tenure, tmp_path: Path) -> None:
+    tenure.environ["TENURE_MASTER_KEY_FILE"] = str(tmp_path / "missing.key")
+    assert tenure.process("add", "deploy", "--metadata", f'{{"db_password": "{PLAIN}"}}').code == 0
+    with tenure.start("serve", "--port", 0) as serving:
+        assert serving.stdout is not None
+        assert serving.stdout.readline().startswith("serving ")
+        serving.send_signal(signal.SIGTERM)
+        _, said = serving.communicate(timeout=60)
+    assert serving.returncode == 0
+    assert "A-001-deploy metadata.db_password" in said
+    assert "tenure secret seal" in said
+    assert PLAIN not in said

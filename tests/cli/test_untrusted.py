@@ -117,6 +117,34 @@ def test_a_server_that_a_cloned_file_names_is_never_asked(
     assert ear.heard == []
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_a_cloned_file_counts_no_more_without_a_database_beside_it(
+    clone: Callable[..., Tenure], bare: Tenure, ear: Ear, tmp_path: Path, umask: int
+) -> None:
+    """Neither where there is no store at all, nor in a clone below the user's own store, which it cannot hide."""
+    marker = tmp_path / "marker"
+    programs = f'[run]\nagent = "touch {marker}"\n[serve]\nport = 0\nauth = "open"\n'
+    text = f'url = "{ear.url}"\nkey = "tnr_theirs_key"\n{programs}'
+    cloned = clone({".tenure/config.toml": text}, umask=umask, has_store=False)
+    said = every_verb(cloned, TENURE_KEY="tnr_secret_key") | {"init": cloned.process("init")}
+    assert said.pop("hook --from claude") == (0, "", "")
+    assert {verb for verb, one in said.items() if not refused(one)} == set()
+    assert ear.heard == []
+    assert bare.process("init", "--project", "default").code == 0  # above the clone
+    (bare.folder / ".tenure" / "config.toml").write_text('[run]\nagent = "true"\n[serve]\nauth = "required"\n')
+    (bare.folder / ".tenure" / "config.toml").chmod(0o600)
+    (cloned.folder / ".tenure" / "config.toml").write_text(programs)
+    git(cloned.folder, "add", "-f", "-A")
+    said = {verb: cloned.process(*verb.split()) for verb in ("run --once", "serve")}
+    assert {verb for verb, one in said.items() if not refused(one)} == set()
+    (cloned.folder / ".tenure" / "config.toml").write_text("lease = 60\n")
+    shown = cloned.process("config", "--json").json
+    assert (shown["serve.auth"]["value"], shown["lease"]["value"]) == ("required", 60)
+    assert cloned.process("run", "--once").code == 3  # nothing is ready
+    assert not marker.exists()
+    assert ear.heard == []
+
+
 @pytest.mark.parametrize("key", ["", "tnr_secret_key"])
 def test_the_sdk_follows_no_cloned_file(clone: Callable[..., Tenure], ear: Ear, key: str) -> None:
     cloned = clone({".tenure/config.toml": f'url = "{ear.url}"\n'})

@@ -105,7 +105,7 @@ def test_with_two_tasks_held_the_text_needs_its_task(tenure: Tenure, add: Add) -
     add("One"), add("Two")
     tenure("claim", "-n", 2)
     said = tenure("progress", "going on")
-    assert said.code == 6
+    assert said.code == 4
     assert "A-001@1 (held), A-002@1 (held)" in said.err
     assert tenure("progress", "A-002", "going on").code == 0
     assert tenure("show", "A-002", "--json").json["step"] == "going on"
@@ -347,7 +347,7 @@ def test_notes_stand_in_the_log(tenure: Tenure, add: Add) -> None:
 def test_joining_leaving_and_who_is_there(tenure: Tenure, add: Add) -> None:
     add("One", "--cap", "rust")
     said = tenure("join", "-n", "kit", "-t", "codex", "-c", "rust", "--session", "kits")
-    assert said.out == "export TENURE_AGENT=kit\nexport TENURE_SESSION=kits\n"
+    assert said.out.startswith("export TENURE_AGENT=kit\nexport TENURE_SESSION=kits\n# heartbeat: 30 s; ")
     assert tenure("claim", "--agent", "bo", "--session", "b").code == 3
     assert tenure("claim", "--agent", "kit", "--session", "kits").code == 0
     assert "A-001" in tenure("agents").out
@@ -389,6 +389,45 @@ def test_leading(tenure: Tenure) -> None:
     assert tenure("lead", "--step-down", "--agent", "ann").code == 2
     assert tenure("lead", "--step-down", "--term", 1, "--agent", "ann").code == 0
     assert tenure("lead", "--agent", "bo").code == 0
+    refused = tenure("lead", "--agent", "bo", "--lease", 60)
+    assert (refused.code, "pass it with --term" in refused.err) == (2, True)
+    assert tenure("lead", "--agent", "bo", "--lease", 60, "--term", 2, "--json").json["lease"] == 60
+    stale = tenure("lead", "--step-down", "--term", 1, "--agent", "cy")
+    assert (stale.code, "ann led with term 1, which is over; bo leads with term 2" in stale.out) == (6, True)
+
+
+def test_the_lease_of_an_agents_leadership_is_a_setting(tenure: Tenure) -> None:
+    assert tenure("config", "agents.leader_lease", "7").code == 0
+    assert tenure("lead", "--agent", "ann", "--json").json["lease"] == 7
+    assert tenure("lead", "--step-down", "--term", 1, "--agent", "ann").code == 0
+    assert tenure("project", "set", "--lead", "auto").code == 0
+    tenure.process("join", "-n", "bo", CLAUDECODE="1", CLAUDE_CODE_SESSION_ID="bo")
+    assert "for 7 s" in tenure.process("lead", "--agent", "bo", CLAUDECODE="1", CLAUDE_CODE_SESSION_ID="bo").out
+    refused = tenure.process("claim", TENURE_AGENTS_LEADER_LEASE="4000")
+    assert (refused.code, "must be from 1 to 3600 seconds" in refused.err) == (11, True)
+
+
+def test_the_interval_of_heartbeats_is_a_setting_that_shows(tenure: Tenure) -> None:
+    assert tenure("config", "agents.heartbeat", "12").code == 0
+    assert "# heartbeat: 12 s; stale after 1800 s without a sign of life" in tenure("join", "-n", "ann").out
+    assert "heartbeat    12 s; stale after 1800 s" in tenure("agent", "show", "ann").out
+    shown = tenure("agent", "show", "ann", "--json").json
+    assert (shown["heartbeat"], shown["stale_after"]) == (12, 1800)
+    tenure("add", "One")
+    assert tenure("run", "--once", "--agent", "true", "--name", "kit").code == 0
+    assert tenure("agent", "show", "kit-1", "--json").json["heartbeat"] == 12
+
+
+def test_mail_that_reaches_nobody_says_so(tenure: Tenure) -> None:
+    leaderless = tenure("msg", "hi", "--to", "@leader")
+    assert (leaderless.code, "has no leader now" in leaderless.err, "`tenure agents`" in leaderless.err) == (
+        4,
+        True,
+        True,
+    )
+    assert tenure("msg", "hi", "--to", "ghost").code == 4
+    everybody = tenure("msg", "hi")
+    assert (everybody.code, "sent to nobody: no other agent is here" in everybody.out) == (0, True)
 
 
 # --- upkeep -------------------------------------------------------------------------------------------------

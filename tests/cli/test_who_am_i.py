@@ -79,12 +79,12 @@ def test_of_two_sub_agents_in_one_session_the_zombie_is_refused_and_the_living_o
     assert (first, second) == ("A-001@1", "A-002@1")
     for words in (("done",), ("done", "A-001"), ("done", "A-002"), ("progress", "half"), ("release",)):
         refused = tenure.process(*words, "--json", **CLAUDE)
-        assert (refused.code, refused.json["error"]["code"]) == (6, "NO_RECEIPT"), words
+        assert (refused.code, refused.json["error"]["code"]) == (4, "AMBIGUOUS"), words
         assert "A-001@1 (superseded)" in refused.json["error"]["message"]
         assert "A-002@1 (held)" in refused.json["error"]["message"]
     zombie = tenure.process("done", first, "--json", **CLAUDE)
     assert (zombie.code, zombie.json["outcome"]) == (6, "STALE_GENERATION")
-    assert tenure.process("done", "--json", **CLAUDE).json["error"]["code"] == "NO_RECEIPT"
+    assert tenure.process("done", "--json", **CLAUDE).json["error"]["code"] == "AMBIGUOUS"
     assert tenure.process("progress", "half", "--json", **CLAUDE, TENURE_TASK=second).code == 0
     living = tenure.process("done", second, "--json", **CLAUDE)
     assert (living.code, living.json["outcome"]) == (0, "ACCEPTED")
@@ -97,7 +97,7 @@ def test_two_sub_agents_that_took_the_same_task_after_one_another_are_told_apart
     assert tenure.process("claim", "--json", **CLAUDE).json["task_ref"] == "A-001@1"
     assert tenure("recover", "A-001").code == 0
     assert tenure.process("claim", "A-001", "--json", **CLAUDE).json["task_ref"] == "A-001@2"
-    assert tenure.process("done", "A-001", "--json", **CLAUDE).json["error"]["code"] == "NO_RECEIPT"
+    assert tenure.process("done", "A-001", "--json", **CLAUDE).json["error"]["code"] == "AMBIGUOUS"
     assert tenure.process("done", "A-001@1", "--json", **CLAUDE).json["outcome"] == "STALE_GENERATION"
     assert tenure.process("done", "A-001@2", "--json", **CLAUDE).json["outcome"] == "ACCEPTED"
 
@@ -189,6 +189,29 @@ def test_whoever_a_script_joined_as_its_later_commands_are(tenure: Tenure, join:
     outside = tenure.process("whoami", "--json").json
     assert outside["agent"] == "ann"
     assert outside["session"] != joined["session"]
+
+
+def test_plain_terminals_are_agents_of_their_own_and_write_to_each_other(tenure: Tenure) -> None:
+    rc = str(script(tenure, "rc.sh", ""))
+    with terminal(tenure, "--rcfile", rc, "-i") as one, terminal(tenure, "--rcfile", rc, "-i") as two:
+        one.press("tenure join --json > one\n")
+        assert said(tenure, "one")["agent"]["name"] == "ann"
+        two.press("tenure join --json > two\n")
+        assert said(tenure, "two")["agent"]["name"] == "ann-2"
+        two.press("tenure join --json > again\n")
+        assert said(tenure, "again")["agent"]["name"] == "ann-2"
+        one.press("tenure msg hello --json > sent\n")
+        assert said(tenure, "sent")["message"] == "sent to 1 agent"
+        two.press("tenure inbox --json > mail\n")
+        assert [letter["text"] for letter in said(tenure, "mail")] == ["hello"]
+        two.press("tenure join -n ann --json > same\n")
+        same = said(tenure, "same")
+        assert same["outcome"] == "UPDATED"
+        (warning,) = same["warnings"]
+        assert warning.startswith("the name ann is taken: session terminal-")
+        one.press("exit\n")
+        one.ended()
+        assert tenure.process("join", "--json").json["name"] == "ann"  # whose terminal has ended
 
 
 def test_a_script_that_was_killed_is_taken_over_at_once(tenure: Tenure, add: Callable[..., str]) -> None:

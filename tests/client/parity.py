@@ -18,6 +18,7 @@ from tenure.client.verbs import Verbs
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, NewTrack, Process, Totals
 from tenure.core.errors import TenureError
+from tenure.core.land_request import LandRequest
 from tenure.core.records import Watch
 
 OWN = {"do", "query", "claim_or_wait"}  # under every other
@@ -29,7 +30,7 @@ _PRODUCT = re.compile(r"(-gen\d+)-[0-9a-f]{6}\b")
 _TICK = re.compile(r"\d{4}-\d\d-\d\d(T[0-9:.]+(Z|[+-]\d\d:\d\d))?")
 _SEQUENCE = re.compile(r"\bsequence \d+")
 _MEASURED = frozenset({
-    "lease", "retry_in", "age_minutes", "effective", "duration", "duration_ms", "processing_time", "backoff_ms",
+    "lease", "retry_in", "age_minutes", "effective", "duration", "duration_ms", "processing_ms", "backoff_ms",
     "epoch", "sequence", "next_in", "lag", "lag_events", "seconds", "silent_for",
 })  # fmt: skip
 _OF_THE_WAY = frozenset({"address", "trace_id", "request_trace_id", "coordinator", "sent_at"})  # only where a server is
@@ -138,8 +139,21 @@ def checked(ann: Any) -> None:
     ann.approve("C-002", "fine")
     ann.reject("C-003", "say more")
     ann.approve("C-003")
+    ann.confirm_usage("C-001")
+    ann.reject_usage("C-001")
+    ann.add("Landed", track="C")
+    landing = _of_another(ann, "C-004")
+    ann.submit(landing, "work", land=LandRequest(commit="7" * 40, onto="main"))
+    ann.validations()
+    taken = ann.take_landing()
+    ann.land(taken.receipt, "main", "1" * 40, "2" * 40)
+    ann.cancel("C-004")
+    ann.undecided(taken.receipt, "lib.py is changed", 0.0, blocked=True)
+    ann.todo()
+    taken = ann.take_landing("C-004", lease=60.0, lander="lee", request_id="two")
+    ann.judge(taken.receipt, False, ["README.md"], conflict=True)
     ann.add("Matched", track="C", output={"validation": "regex", "settings": {"pattern": "^ok"}})
-    matched = ann.claim("C-004")
+    matched = ann.claim("C-005")
     ann.submit(matched.receipt, "no")
     ann.submit(matched.receipt, "ok")
     ann.history("C-001")

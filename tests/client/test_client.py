@@ -12,6 +12,7 @@ import tenure
 from tenure import Client, Dependency, NewTask, TenureError
 from tenure.core import commands
 from tenure.core.errors import InvalidInput, NotFound
+from tenure.core.outcomes import Outcome
 from tenure.testing import FakeClock
 
 
@@ -174,7 +175,7 @@ def test_why_explains_each_reason_to_wait(team: Team) -> None:
     assert "publish it" in why("A-004")
     assert "holiday" in why("A-005")
     assert "agent ann holds generation 1" in why("A-006")
-    assert "would overlap the claim of A-006-touchy" in why("A-007")
+    assert "would overlap src/**, reserved by agent ann for A-006-touchy" in why("A-007")
     assert "claiming is stopped for track A: broken build" in why("A-002")
     assert ann.why("B-001")["agents"][0]["why_not"] == ["is not in region eu", "works on A only"]
     assert ann.why("A-001")["priority"]["effective"] == 48  # one task below it weighs two points
@@ -189,7 +190,7 @@ def test_why_tells_of_dead_letters_retries_offers_and_cool_offs(team: Team) -> N
     assert "is retried at" in ann.why("A-001")["reasons"][0]
     team.clock.advance(seconds=60)
     ann.fail(ann.claim().receipt or "", "broken")
-    assert "dead letter after 2 attempts: broken" in ann.why("A-001")["reasons"]
+    assert "dead letter after 2 of 2 attempts: broken" in ann.why("A-001")["reasons"]
     assert [d["key"] for d in ann.dead_letters()] == ["A-001-fragile"]
     ann.retry("A-001", "look again")
     assert ann.dead_letters() == []
@@ -385,6 +386,25 @@ def test_a_waiter_wakes_when_work_is_added(tmp_path: Path) -> None:
         ann.add("Something to do")
         waiter.join(timeout=20)
         assert got == ["GRANTED"]
+
+
+def test_a_claim_by_name_waits_for_the_end_of_another_s_and_for_a_time(tmp_path: Path) -> None:
+    url = str(tmp_path / "t" / "tenure.db")
+    with Client(url, "shop", agent="ann", create=True) as ann, Client(url, "shop", agent="bo") as bo:
+        ann.init()
+        ann.add("One", not_before_in=0.2)
+        receipt = ann.claim("A-001", wait=20).receipt
+        got: list[Outcome] = []
+        waiter = threading.Thread(target=lambda: got.append(bo.claim("A-001", wait=25)))
+        waiter.start()
+        ann.release(receipt)
+        waiter.join(timeout=20)
+        assert [one.outcome for one in got] == ["GRANTED"]
+        assert bo.claim("A-001", wait=25).yours  # its own claim does not end by waiting
+        bo.submit(got[0].receipt, "done")
+        assert ann.claim("A-001", wait=25).outcome == "DENIED_COMPLETED"
+        ann.add("Two", after=["A-001"], draft=True)
+        assert ann.claim("A-002", wait=0.01).outcome == "DENIED_NOT_READY"
 
 
 def test_a_waiter_gives_up_in_time(team: Team) -> None:

@@ -293,14 +293,14 @@ def test_no_argument_is_in_the_title_or_the_key_of_a_call(mia: Client, url: str)
     worker = Worker(url, "shop")
 
     @worker.task("login")
-    def login(ctx: tenure.Context, user: str, password: str = "") -> None:
+    def login(ctx: tenure.Context, user: str, code: str = "") -> None:
         """Sign in."""
 
-    first = login.enqueue("ann", password="hunter2")
-    named = login.configure(title="Sign ann in").enqueue("ann", password="hunter2")
+    first = login.enqueue("ann", code="hunter2")
+    named = login.configure(title="Sign ann in").enqueue("ann", code="hunter2")
     assert [mia.show(one.id)["title"] for one in (first, named)] == ["login", "Sign ann in"]
     for one in (first, named):
-        assert mia.show(one.id)["spec"]["arguments"] == {"user": "ann", "password": "hunter2"}
+        assert mia.show(one.id)["spec"]["arguments"] == {"user": "ann", "code": "hunter2"}
         assert "hunter2" not in f"{one!r} {one.key} {mia.task_log(one.id)}"
     worker.close()
 

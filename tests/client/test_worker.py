@@ -543,3 +543,11 @@ def test_a_function_without_a_context_is_refused_when_it_is_registered() -> None
     with pytest.raises(InvalidInput, match="lonely takes no context"):
         worker.task("report")(lonely)  # type: ignore[call-overload]
     worker.close()
+
+
+def test_the_interval_of_a_workers_heartbeats_is_an_argument(place: Place, mia: Client) -> None:
+    worker = worker_at(place, heartbeat="12s")
+    worker.task("never")(lambda ctx: None)
+    worker.run(until_empty=True)
+    worker.close()
+    assert mia.agent_details("worker")["heartbeat"] == 12

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tenure.core import claims, moves
 from tenure.core.ids import Receipt
 from tenure.core.lifecycle import ENDINGS, EXPIRED_BY, HELD, RELEASED_BY, STATES, Ending
+from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, RetryPolicy, Task, replace
 from tenure.testing.samples import row_of
 
@@ -172,3 +173,11 @@ def test_an_attempt_that_a_session_takes_up_again_and_gives_back_is_no_failure()
     assert (free.attempts, free.failures) == (0, ())
     lost, _ = claims.ended(held, claim_of(agent="ann", continues=True), EXPIRED_BY, 5, retry=RetryPolicy())
     assert (lost.attempts, lost.failures) == (1, ("ann",))
+
+
+def test_a_denial_by_ones_own_claim_or_of_a_dead_letter_does_not_end_by_waiting() -> None:
+    held = Outcome(outcome="DENIED_ACTIVE_CLAIM", yours=False)
+    assert claims.may_end(held)
+    assert not claims.may_end(replace(held, yours=True))
+    assert not claims.may_end(Outcome(outcome="DENIED_LIMIT", state="dead_lettered"))
+    assert not claims.may_end(Outcome(outcome="DENIED_COMPLETED"))

@@ -10,7 +10,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.event_text import TEXTS, event_text
 from tenure.core.events import KINDS, Event, kinds_of
 
-WORDS = {"who", "task", "generation", "dag"}
+WORDS = {"who", "holder", "task", "generation", "dag"}
 
 
 def event(kind: str, **fields: object) -> Event:
@@ -50,7 +50,17 @@ def test_a_task_s_sentence_names_the_task_so_that_a_page_can_link_it() -> None:
             event("task.result_refused", agent="ann", key="C-1", generation=1, details={"reason": "STALE"}),
             "ann's result for C-1 with generation 1 is refused: STALE",
         ),
-        (event("task.offered", key="B-3", user="mia", details={"agent": "ann"}), "B-3 is offered to agent ann"),
+        (event("task.offered", key="B-3", user="mia", details={"agent": "ann"}), "B-3 is offered to agent ann by mia"),
+        (event("task.edited", agent="root", user="root", key="C-1", details={"holder": "ann"}), "root edits C-1"),
+        (event("task.cancelled", agent="root", user="root", key="C-1"), "C-1 is cancelled by root"),
+        (event("task.paused", agent="ann", key="C-1", message="budget"), "C-1 is paused: budget"),
+        (event("task.aborted", agent="ann", key="C-1"), "ann's claim on C-1 is aborted"),
+        (event("task.aborted", user="mia", key="C-1", details={"holder": "ann"}),
+         "ann's claim on C-1 is aborted by mia"),
+        (event("task.completed", user="mia", key="C-1", details={"holder": "ann"}),
+         "ann completes C-1, accepted by mia"),
+        (event("agent.terminated", agent="ann", user="mia", details={"by": "human:mia"}), "ann is terminated by mia"),
+        (event("agent.draining", agent="ann", user="mia"), "ann drains: it claims nothing more"),
         (event("task.failed", agent="ann", key="C-1", details={"error": "x"}), "ann's attempt at C-1 fails: x"),
         (event("project.stopped", user="mia", details={"scope": "project:"}), "mia stops all claiming in project"),
         (event("project.started", user="mia", details={"scope": "track:B"}), "mia allows claiming in track:B again"),

@@ -164,7 +164,7 @@ def test_a_message_that_cannot_be_sent_waits_with_what_came_meanwhile() -> None:
 def test_a_message_names_ten_and_counts_the_rest() -> None:
     channel = rule.added({}, [notice(START + number, text=f"A-{number:03} is dead") for number in range(500)])
     _, (summary,) = rule.taken(channel, START)
-    assert summary.title == "500 tasks have no attempts left and wait for a person"
+    assert summary.title == "500 tasks are dead letters and wait for a person"
     assert len(summary.lines) == 11
     assert (summary.lines[0], summary.lines[-1]) == ("web: A-000 is dead", "and 490 more")
     _, (one,) = rule.taken(rule.added({}, [notice(START)]), START)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tenure.agents.runner.clis import KNOWN
 from tenure.core import limits, pools
+from tenure.core.commands import Principal
 from tenure.core.pools import ENDED, LOST, RUNNING, STARTING, Facts
 from tenure.core.records import Pool, Spawn, replace
 from tenure.spawners.programs import AGENTS
@@ -75,7 +76,7 @@ def test_the_pause_after_failures_doubles_up_to_a_minute() -> None:
 def test_who_may_claim(
     spawn: Spawn | None, pool: Pool | None, agent: str, session: str, now: int, said: str | None
 ) -> None:
-    why = pools.refusal(spawn, pool, agent, session, now)
+    why = pools.refusal(spawn, pool, Principal(role="agent"), agent, session, now)
     assert why is None if said is None else said in (why or "")
 
 

@@ -1,6 +1,10 @@
 """Secrets of tasks: names that mark them, their paths, how they are compared, and how they are found in texts."""
 
-from base64 import b64encode, urlsafe_b64encode
+import html
+import json
+import re
+from base64 import b32encode, b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -12,6 +16,7 @@ from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput, TooLarge
+from tenure.core.escaped_texts import unescaped
 from tenure.core.inputs import validated
 from tenure.core.sealed import SEALED
 from tenure.core.task_secrets import (
@@ -139,6 +144,78 @@ def test_a_secret_is_found_inside_of_base64_wherever_it_begins(before: bytes, af
     for encode in (b64encode, urlsafe_b64encode):
         text = encode(before + secret.encode() + after).decode()
         assert SHOWN in hidden.text(text)
+
+
+ODD = "pä$s \"w\\o&rd'<1>/%41"  # with everything that some escape changes
+
+
+def every_byte(text: str, form: str) -> str:
+    return "".join(form.format(byte) for byte in text.encode())
+
+
+# One in each row of the table in docs/how-to/keep-secrets.md.
+ENCODINGS: dict[str, tuple[bool, Callable[[str], str]]] = {
+    "plain": (True, str),
+    "base64": (True, lambda text: b64encode(text.encode()).decode()),
+    "base64 inside of a longer text": (True, lambda text: b64encode(f"u:{text}:x".encode()).decode()),
+    "base64 for URLs": (True, lambda text: urlsafe_b64encode(text.encode()).decode()),
+    "base64 in JSON": (True, lambda text: json.dumps(b64encode(text.encode()).decode()).replace("/", "\\/")),
+    "URL": (True, quote),
+    "URL as in a form": (True, quote_plus),
+    "URL, every byte": (True, lambda text: every_byte(text, "%{:02x}")),
+    "URL twice": (True, lambda text: quote(quote(text, safe=""), safe="")),
+    "JSON": (True, lambda text: json.dumps(text, ensure_ascii=False)),
+    "JSON in JSON in JSON": (True, lambda text: json.dumps(json.dumps(json.dumps(text)))),
+    "\\u of each character": (True, lambda text: "".join(f"\\u{ord(letter):04X}" for letter in text)),
+    "HTML": (True, html.escape),
+    "HTML, numbers": (True, lambda text: "".join(f"&#{ord(letter)};" for letter in text)),
+    "backslashes of a shell": (True, lambda text: re.sub(r"(\W)", r"\\\1", text)),
+    "\\x of each byte": (True, lambda text: every_byte(text, "\\x{:02x}")),
+    "octal of each byte": (True, lambda text: every_byte(text, "\\{:03o}")),
+    "HTML of JSON in a URL": (True, lambda text: quote(html.escape(json.dumps(text)))),
+    "hex": (False, lambda text: text.encode().hex()),
+    "base32": (False, lambda text: b32encode(text.encode()).decode()),
+    "base64 of base64": (False, lambda text: b64encode(b64encode(text.encode())).decode()),
+    "upper case": (False, str.upper),
+    "reversed": (False, lambda text: text[::-1]),
+    "an invisible character inside": (False, lambda text: f"{text[:4]}\u200b{text[4:]}"),
+}
+
+
+@pytest.mark.parametrize("secret", ["correct horse battery", ODD])
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_of_24_encodings_18_are_found_and_the_others_are_said_not_to_be(name: str, secret: str) -> None:
+    assert (len(ENCODINGS), sum(found for found, _ in ENCODINGS.values())) == (24, 18)
+    is_found, encoded = ENCODINGS[name]
+    text = f"it is {encoded(secret)} there"
+    after = Hidden([secret]).text(text)
+    assert (SHOWN in after) is is_found
+    if is_found:
+        assert after.startswith("it is ")
+        assert after.endswith(" there")
+        assert len(after) < len("it is  there") + len(SHOWN) + 25  # what was around it, as quotes
+
+
+def test_the_text_around_an_escaped_secret_stays_as_it_is() -> None:
+    text = r'{"a": "C:\new\table 100%25", "b": "say \"correct\u0020horse battery\" & go"}'
+    after = Hidden(["correct horse battery"]).text(text)
+    assert after == text.replace(r"correct\u0020horse battery", SHOWN)
+    other = r'{"a": "C:\new\table", "b": "&amp; %41"}'
+    assert Hidden(["correct horse battery"]).text(other) == other
+
+
+@given(secrets, around, around)
+def test_a_secret_is_found_in_json_of_json_and_in_html(secret: str, before: str, after: str) -> None:
+    hidden, whole = Hidden([secret]), f"{before}{secret}{after}"
+    for text in (json.dumps(json.dumps(whole)), html.escape(json.dumps(whole))):
+        assert SHOWN in hidden.text(text) or len(unescaped(secret)) < SEARCHED
+
+
+@pytest.mark.parametrize("part", ["\\", "\\u004", "&amp;", "%25", "%2", "&#3", "\\x4", "&amp"])
+def test_a_long_run_of_escapes_is_read_in_time_that_grows_with_its_length(part: str) -> None:
+    """A pattern that tried each end anew would not come back."""
+    hidden = Hidden(["correct horse battery"])
+    assert hidden.text(part * 100_000) == part * 100_000
 
 
 def test_the_lines_of_a_long_secret_are_found_one_by_one() -> None:

@@ -63,9 +63,16 @@ def settings() -> str:
     ]  # fmt: skip
     return (
         "# Settings\n\n`tenure.toml` at the repository's root, for everybody; `.tenure/config.toml`, for this clone; "
-        "the environment;\nflags. Each beats the one before; `tenure config` shows every value and its origin, "
-        "`tenure config KEY VALUE` changes\none for this clone, with `--shared` for everybody. A duration is a number "
-        "of seconds, or a text such as `10m` or `2h`.\n\n"
+        "the file that `TENURE_CONFIG`\nnames; the environment; flags. Each beats the one before; `tenure config` "
+        "shows every value and its origin,\n`tenure config KEY VALUE` changes one for this clone, with `--shared` for "
+        "everybody. A duration is a number of seconds, or\na text such as `10m` or `2h`; a path in `url` or "
+        "`artifacts` is relative to the folder that has `.tenure`, or the named file.\n\n"
+        "`.tenure/config.toml` is looked for upward from the working folder, and counts with or without a store beside "
+        "it, on\nevery store and for clients of a server. A nearer one without a store adds to that of the store.\n\n"
+        "`TENURE_CONFIG=/etc/tenure/config.toml` is for a machine: the file counts without `tenure trust`, if it is "
+        "root's and\nwritable by root alone, or lies below your own configuration folder (`~/.config`) with mode 0600; "
+        "in a git work tree\nnever. Any other file is refused as `UNTRUSTED`. Agents, hooks and validators do not "
+        "inherit the variable.\n\n"
         "In a file, "
         + ", ".join(f"`{key}`" for key in config.SETTINGS if is_risky(key) and not key.startswith("serve."))
         + ", `sinks.…`, `notify.…`, `hooks.on_…` and `serve.…` count only if the file is your own or you\n"
@@ -73,7 +80,7 @@ def settings() -> str:
         + table(("setting", "type", "default", "environment", "meaning"), rows)
         + "\n`TENURE_OWNER_URL`, in the environment alone, is the URL of the database role that owns the tables of a "
         "store under\n[row-level security](../how-to/separate-tenants-in-the-database.md), for upgrades and "
-        "`tenure db rls`.\n"
+        "`tenure db rls`. It counts only for the same cluster and database as the store's URL.\n"
         + "\n## Settings with a name\n\nOf sinks, channels for notices and local hooks there may be several, in files "
         "alone: `NAME` is a name of your choice,\n`KIND` a kind of event with `_` for its dot. Nothing is sent and "
         "nothing runs before you have allowed a file that is not\nyour own.\n\n"

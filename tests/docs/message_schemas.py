@@ -18,6 +18,7 @@ TYPES: dict[str, dict[str, Any]] = {
     "instant": {"type": "string", "format": "date-time"},
     "texts": {"type": "array", "items": {"type": "string"}},
     "object": {"type": "object"},
+    "instants": {"type": "object", "additionalProperties": {"type": "string", "format": "date-time"}},
     "any": {},
 }
 CUT = {"properties": {"truncated": {"const": True}}, "required": ["truncated"]}
@@ -128,6 +129,8 @@ def page() -> str:
         f"Over {envelope.LONGEST // 1024} KiB the payload has the first nine of them and `truncated`.\n\n"
         "## Further fields, by kind\n\n"
         "`?` after a name: it may be absent. `?` after a type: it may be null. An `instant` is RFC 3339 text in UTC.\n"
+        "`agent_id` and `user` acted; `holder` is the agent whose claim it is, where that is another: `generation`\n"
+        "and `session_id` are those of the claim. `by` acted where `agent_id` is the agent that the event is about.\n"
         "Amounts of budgets are in billionths of their currency, `cost` is in dollars.\n\n"
         + table(("kind", "fields"), rows)
         + "\n## Commands and dead letters\n\n"

@@ -60,7 +60,9 @@ SESSIONS = {
 }
 
 STAGES = {
-    "README.md": Stage(before="", left_out={"uv tool install": INDEX}),
+    "README.md": Stage(
+        before="", left_out={"./x demo": "is of a checkout; tests/fresh runs it", "uv tool install": INDEX}
+    ),
     "how-to/back-up.md": Stage(
         before="tenure init --project shop\ntenure add One\n", needs=("postgres",), replaced=POSTGRES
     ),

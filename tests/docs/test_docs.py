@@ -22,6 +22,19 @@ def test_the_readmes_session_runs_as_written(tmp_path: Path) -> None:
     sessions.play(steps, tmp_path, environ)
 
 
+def test_nothing_says_to_install_from_an_index_that_does_not_have_it() -> None:
+    """Until it is published, somebody else could publish under the name."""
+    texts = [*PAGES, *(ROOT / "src").rglob("*.py")]
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in texts
+        if path.name != "CHANGELOG.md"
+        for line in path.read_text().splitlines()
+        if re.search(r"(?:(?:pip|pipx|uv|tool) (?:install|add)|uvx)\s+['\"]?tenure\b", line)
+    ]
+    assert found == []
+
+
 def test_every_link_in_the_docs_leads_somewhere() -> None:
     links = [(page, target) for page in PAGES for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
     assert [f"{page.name}: {target}" for page, target in links if not (page.parent / target).exists()] == []

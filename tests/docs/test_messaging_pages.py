@@ -119,7 +119,7 @@ def test_the_page_on_notices_runs_as_written(tmp_path: Path) -> None:
 
 def test_the_page_on_secrets_runs_as_written(tmp_path: Path) -> None:
     shop = Shop(tmp_path, "keep-secrets.md")
-    for session in range(4):
+    for session in range(5):
         shop.play(session)
 
 

@@ -21,7 +21,8 @@ from tenure.core import signatures
 from tenure.core.commands import NewTask, Template, Totals
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, SecretUnreadable, StoreCorrupt
 from tenure.core.filters import Where
-from tenure.core.records import KINDS, Archived, Brief, Budget, Project, Reservation, Row, Spawn, Task, replace
+from tenure.core.records import KINDS, Archived, Brief, Budget, Message, Project, Reservation, Row, Spawn, Task, replace
+from tenure.core.task_secrets import SHOWN
 from tenure.engine import Context, Engine, project_copy
 from tenure.engine.archive import mover
 from tenure.engine.reads import event_log
@@ -460,6 +461,20 @@ def test_a_webhook_whose_secret_cannot_be_opened_is_paused_there(opened: Callabl
         row = named(work, PROJECT, "ci")
     assert (row.enabled, row.secret) == (False, b"")
     assert "rotate it" in (row.disabled_for or "")
+
+
+@pytest.mark.parametrize("kinds", DAILY[:2], ids="-".join)
+def test_who_knew_a_secret_before_the_move_is_searched_for_it_there(
+    opened: Callable[[str], Store], kinds: tuple[str, str]
+) -> None:
+    scene = Scene(opened(kinds[0]), CLOCK)
+    scene.know("ann", "bob")
+    scene.submit(scene.take(scene.add("deploy", spec={"context": {"A": {"$secret": "correct horse"}}})))
+    target = Engine(opened(kinds[1]), Dice(2), OTHER_KEY)
+    project_copy.copy_project(scene.engine, target, PROJECT)
+    target.do(c.Send(project=PROJECT, sender="ann", to="bob", text="it was correct horse"))
+    (message,) = target.read(lambda tx: tx.find(Message, {}))
+    assert message.text == f"it was {SHOWN}"
 
 
 def test_a_task_whose_secret_could_not_be_copied_gets_a_new_one(opened: Callable[[str], Store]) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
+from tests.mutants.seeds_of_actors import ACTORS
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_assignment import ASSIGNMENT
 from tests.mutants.seeds_of_audit import AUDIT
 from tests.mutants.seeds_of_batches import BATCHES
 from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
+from tests.mutants.seeds_of_children import CHILDREN
 from tests.mutants.seeds_of_claims import CLAIMS
 from tests.mutants.seeds_of_closing import CLOSING
 from tests.mutants.seeds_of_copies import COPIES
 from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_epochs import EPOCHS
+from tests.mutants.seeds_of_explanations import EXPLANATIONS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
+from tests.mutants.seeds_of_landing import LANDING_PHASE
 from tests.mutants.seeds_of_leading import LEADING
 from tests.mutants.seeds_of_lists import LISTS
 from tests.mutants.seeds_of_mariadb import MARIADB
@@ -36,6 +40,7 @@ from tests.mutants.seeds_of_runners import RUNNERS
 from tests.mutants.seeds_of_seals import SEALED_LOG
 from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_serving import SERVING
+from tests.mutants.seeds_of_settings import SETTINGS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing import SIGNING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
@@ -53,6 +58,7 @@ from tests.mutants.seeds_of_workers import WORKERS
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
     *OUTAGES,
+    *ACTORS,
     *ASSIGNMENT,
     *AUDIT,
     *SEALED_LOG,
@@ -60,11 +66,14 @@ MUTANTS: tuple[Mutant, ...] = (
     *POSTGRES,
     *BATCHES,
     *BUDGETS,
+    *CHILDREN,
     *CLOSING,
     *COPIES,
     *DISKS,
     *EPOCHS,
+    *EXPLANATIONS,
     *HEALTH,
+    *LANDING_PHASE,
     *LEADING,
     *LISTS,
     *MODELS,
@@ -81,6 +90,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *RUNNERS,
     *SECRETS,
     *SERVING,
+    *SETTINGS,
     *SHARING,
     *SIGNING,
     *SIGNING_IN,

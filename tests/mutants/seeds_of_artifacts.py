@@ -35,8 +35,8 @@ ARTIFACTS = (
     Mutant(
         "artifact: not asked before the bytes come",
         PUT,
-        "            return hold.refusal\n        return Ready",
-        "            pass\n        return Ready",
+        "                return hold.refusal\n            if (denial",
+        "                pass\n            if (denial",
         "test_whether_it_could_be_put_is_told_before_the_bytes_come",
     ),
     # --- what is handed on

@@ -20,9 +20,9 @@ ASSIGNMENT = (
     # --- tracks ---
     Mutant(
         "router: a claim by name does not ask for the track",
-        CLAIM,
-        "        or (denied_by_track(work, task, claimant.agent.id) if claimant.project.router else None)\n",
-        "",
+        "engine/verbs/claim_rules.py",
+        "    _denied_by_skill,\n    _denied_by_track,\n",
+        "    _denied_by_skill,\n",
         "test_a_track_belongs_to_the_first_agent_that_claims_there",
     ),
     Mutant(
@@ -35,8 +35,8 @@ ASSIGNMENT = (
     Mutant(
         "router: a claim does not assign the track",
         CLAIM,
-        "    if claimant.project.router:\n        claimed_on_track(work, held, claimant.agent.id)\n",
-        "",
+        "        claimed_on_track(work, held, claimant.agent.id)\n",
+        "        pass\n",
         "test_a_track_belongs_to_the_first_agent_that_claims_there",
     ),
     Mutant(
@@ -293,7 +293,7 @@ ASSIGNMENT = (
     Mutant(
         "leader: the renewal is written with each command",
         LEAD,
-        " and leader.until - work.now <= leader.lease - WRITTEN",
+        " and leader.until - work.now <= leader.lease - written",
         "",
         "test_a_renewal_is_written_at_most_every_ten_seconds",
     ),

@@ -57,8 +57,8 @@ BUDGETS = (
     Mutant(
         "a budget resumes what a person paused",
         "engine/budgets/budget_verbs.py",
-        "return pause.cause == lifecycle.BUDGET and pause.source == id",
-        "return True",
+        "return lambda pause: pause.cause == lifecycle.BUDGET and _is_meant(work, task, pause, id)",
+        "return lambda pause: True",
         "test_raising_the_budget_resumes_those_that_it_paused_and_no_others",
     ),
     Mutant(

@@ -419,14 +419,14 @@ CLAIMS = (
     ),
     Mutant(
         "the limit of live claims reads them all",
-        "engine/verbs/claim.py",
+        "engine/verbs/claim_rules.py",
         'work.tally(Task, {"project": agent.project, "state": lifecycle.HELD}, most) >= most',
         'len(work.find(Task, {"project": agent.project, "state": lifecycle.HELD}, limit=most)) >= most',
         "test_a_claim_under_a_limit_reads_no_row_of_the_live_claims_beside_it",
     ),
     Mutant(
         "an agent's limit reads all that it holds",
-        "engine/verbs/claim.py",
+        "engine/verbs/claim_rules.py",
         'work.tally(Task, {"project": agent.project, "agent": agent.id}, allowed)',
         'len(work.find(Task, {"project": agent.project, "agent": agent.id}, limit=allowed))',
         "test_an_agent_with_a_limit_of_its_own_reads_none_of_the_tasks_that_it_holds",
@@ -461,7 +461,7 @@ CLAIMS = (
     ),
     Mutant(
         "a task without an attempt left is granted",
-        "engine/verbs/claim.py",
+        "engine/verbs/claim_rules.py",
         "task.attempts >= task.max_attempts  # by",
         "task.attempts > task.max_attempts  # by",
         "test_a_row_without_an_attempt_left_is_a_dead_letter_and_not_granted",

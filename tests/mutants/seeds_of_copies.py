@@ -106,7 +106,7 @@ COPIES = (
     ),
     Mutant(
         "lost store: the folder of another user is a bug",
-        "config.py",
+        "locations.py",
         "    except PermissionError as error:\n",
         "    except NotADirectoryError as error:\n",
         f"{TEST_LOST}::test_another_users_store_belongs_to_them_and_is_no_bug",

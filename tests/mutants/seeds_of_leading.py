@@ -74,7 +74,7 @@ LEADING = (
     Mutant(
         "settings: a shared file may have a secret",
         SETTINGS,
-        "os.path.basename(origin) == SHARED and has_secret",
+        "self._settings.is_shared(self._key(field)) and has_secret",
         "False",
         f"{SETTINGS_TEST}::test_a_shared_file_has_no_secret",
     ),

@@ -59,7 +59,7 @@ MOVES = (
     ),
     Mutant(
         "moves: a run has any number of claims",
-        "engine/verbs/claim.py",
+        "engine/verbs/claim_rules.py",
         "    if task.generation < most or work.tally(Claim, of_run, most) < most:",
         "    if True:",
         "test_a_task_that_is_claimed_a_hundred_times_in_a_run_is_a_dead_letter",
@@ -74,8 +74,8 @@ MOVES = (
     Mutant(
         "moves: an edit leaks reservations",
         "engine/runtime/effects.py",
-        "if before.reserved and before.state in HELD",
-        "if after.guarded and before.state in HELD",
+        "if _may_reserve(before) and after.state not in HELD:",
+        "if after.guarded and before.state in HELD and after.state not in HELD:",
         "test_an_edit_does_not_leak_what_the_claim_reserved[submit]",
     ),
     Mutant(

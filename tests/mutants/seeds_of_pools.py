@@ -160,8 +160,8 @@ POOLS = (
     Mutant(
         "pools: a terminated agent's place is filled again",
         OFFERS,
-        "        return denied_by_agent(self) is not None or denied_by_limit(self._work, self) is not None",
-        "        return denied_by_limit(self._work, self) is not None",
+        "(denied_by_cool_off(self) or denied_by_agent(self) or denied_by_limit(self))",
+        "(denied_by_cool_off(self) or denied_by_limit(self))",
         "test_a_terminated_agent_is_ended_through_its_spawner[False]",
     ),
     Mutant(

@@ -157,16 +157,16 @@ REPEATS = (
     ),
     Mutant(
         "a terminated agent claims by name",
-        "engine/verbs/claim.py",
-        "        denied_by_agent(claimant)\n        or _denied_by_runner",
-        "        None\n        or _denied_by_runner",
+        "engine/verbs/claim_rules.py",
+        "    lambda claimant, _: denied_by_agent(claimant),\n    denied_by_runner,",
+        "    denied_by_runner,",
         "test_a_terminated_agent_claims_nothing_until_it_is_resumed[True]",
     ),
     Mutant(
         "a terminated agent claims the next task",
         "engine/verbs/claim.py",
-        "denial = denied_by_agent(claimant) or _denied_by_runner(",
-        "denial = _denied_by_runner(",
+        "denial = denied_by_agent(claimant) or denied_by_runner(",
+        "denial = denied_by_runner(",
         "test_a_terminated_agent_claims_nothing_until_it_is_resumed[True]",
     ),
     Mutant(

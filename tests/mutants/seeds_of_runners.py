@@ -51,15 +51,15 @@ RUNNERS = (
     Mutant(
         "runners: its session claims the next task",
         CLAIM,
-        " or _denied_by_runner(work, claimant, None)",
+        " or denied_by_runner(claimant, None)",
         "",
         "test_its_session_claims_no_other_task",
     ),
     Mutant(
         "runners: its session claims another task by name",
-        CLAIM,
-        "        or _denied_by_runner(work, claimant, task)\n",
-        "",
+        "engine/verbs/claim_rules.py",
+        "    denied_by_runner,\n    _denied_by_state,\n",
+        "    _denied_by_state,\n",
         "test_its_session_claims_no_other_task",
     ),
     Mutant(
@@ -144,9 +144,9 @@ RUNNERS = (
     ),
     Mutant(
         "processes: a hook of git is told the folder of the caller's shell",
-        "agents/git.py",
-        "environment_at(folder, os.environ).items()",
-        "os.environ.items()",
+        "agents/git_settings.py",
+        "own = environment_at(folder, kept) | VARIABLES",
+        "own = kept | VARIABLES",
         "tests/worktrees/test_odd_repositories.py::test_a_hook_is_told_the_folder_of_its_worktree",
     ),
     Mutant(

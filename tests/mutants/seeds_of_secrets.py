@@ -8,6 +8,7 @@ TEST_CIPHER = "tests/sealing/test_cipher.py"
 TEST_MASTER_KEY = "tests/sealing/test_master_key.py"
 
 OF_COMMANDS = "engine/secrets/of_commands.py"
+FOUND = "_secrets_of(work, tasks) | known_to(work, command.project, knowers(agents, keys))"
 EVERYWHERE = "test_an_agent_that_prints_its_secret_everywhere_stores_it_nowhere"
 
 TASKS = (
@@ -112,15 +113,15 @@ TASKS = (
     Mutant(
         "secrets: the holder of another task is not searched",
         OF_COMMANDS,
-        "    for agent in agents - {None}:",
-        "    for agent in ():",
+        f"    secrets = {FOUND}",
+        "    secrets = _secrets_of(work, [task for task in tasks if task.id in getattr(command, 'receipt', '')])",
         "test_another_claim_of_the_holder_is_searched_too",
     ),
     Mutant(
         "secrets: what cannot be searched is stored",
         OF_COMMANDS,
-        "    hidden = hidden_of(work, tasks.values())",
-        "    try:\n        hidden = hidden_of(work, tasks.values())\n    except TenureError:\n        return command",
+        f"    secrets = {FOUND}",
+        f"    try:\n        secrets = {FOUND}\n    except TenureError:\n        return command",
         "test_what_cannot_be_searched_is_not_stored",
     ),
     Mutant(
@@ -133,8 +134,8 @@ TASKS = (
     Mutant(
         "secrets: a task that cannot be opened blocks the queue",
         "engine/verbs/claim.py",
-        "        if task.sealed and self._is_unreadable(task):",
-        "        if False:",
+        "        if (unreadable := why_unreadable(self.work, task)) is not None:",
+        "        if (unreadable := None) is not None:",
         "test_with_another_master_key_a_claim_is_refused_and_the_task_stays",
     ),
     Mutant(
@@ -178,6 +179,179 @@ TASKS = (
         "        if self.hidden:  #",
         "        if False:  #",
         "tests/runner/test_secrets.py::test_an_agent_gets_them_as_variables_and_what_it_prints_is_kept_without_them",
+    ),
+)
+
+KNOWN = "engine/secrets/known_secrets.py"
+FOR_A_DAY = "test_what_an_agent_writes_after_its_claim_is_searched_for_a_day"
+ENCODINGS = "tests/core/test_task_secrets.py::test_of_24_encodings_18_are_found_and_the_others_are_said_not_to_be"
+PLAIN_ONES = "test_what_was_stored_without_a_master_key_is_named_and_sealed_later"
+
+AFTERWARDS = (
+    Mutant(
+        "secrets: nothing is searched for once the claim has ended",
+        OF_COMMANDS,
+        FOUND,
+        "_secrets_of(work, tasks)",
+        FOR_A_DAY,
+    ),
+    Mutant(
+        "secrets: a claim does not note who was given them",
+        "engine/verbs/grant_answer.py",
+        "import given  # most",
+        "import opened as given  # most",
+        FOR_A_DAY,
+    ),
+    Mutant(
+        "secrets: who opens them by a receipt is not noted",
+        "engine/secrets/open_secrets.py",
+        "secrets=given(work, hold.task))",
+        "secrets=opened(work, hold.task))",
+        "test_who_opens_the_secrets_by_a_receipt_knows_them_too",
+    ),
+    Mutant(
+        "secrets: the key of a claim is forgotten with the agent's name",
+        KNOWN,
+        ' | {Knower("key", name) for name in keys if name}',
+        "",
+        "test_the_key_and_the_session_of_the_claim_are_searched_under_other_names",
+    ),
+    Mutant(
+        "secrets: another agent in the session of the claim is not searched",
+        OF_COMMANDS,
+        "    agents |= {session.agent for session in known.values()}\n",
+        "",
+        "test_the_key_and_the_session_of_the_claim_are_searched_under_other_names",
+    ),
+    Mutant(
+        "secrets: they are searched for from the grant on, not from the end of the claim",
+        KNOWN,
+        'return work.now if claim.state == "active" else claim.released_at or row.at',
+        "return row.at",
+        "test_a_claim_of_days_is_known_for_a_day_after_its_end_whatever_was_swept",
+    ),
+    Mutant(
+        "secrets: a sweep forgets them a day after the grant",
+        "engine/duties/sweep.py",
+        "        if not (request.id.startswith(MARK) and kept_on(work, request)):\n",
+        "        if True:\n",
+        "test_a_claim_of_days_is_known_for_a_day_after_its_end_whatever_was_swept",
+    ),
+    Mutant(
+        "secrets: those of an archived task are forgotten",
+        KNOWN,
+        "max(row.at, archived.completed_at or archived.updated_at)",
+        "0",
+        "test_an_archived_task_is_still_known",
+    ),
+    Mutant(
+        "secrets: what a lost key sealed silences its former holder",
+        KNOWN,
+        '        if vault.seals.has_key_of(from_value(entry["value"]))\n',
+        "",
+        "test_what_a_lost_master_key_sealed_stands_in_nobodys_way",
+    ),
+    Mutant(
+        "secrets: who knew them before a move is not searched there",
+        "engine/secrets/reseal.py",
+        "            self._known(known)\n",
+        "            pass\n",
+        "tests/engine/test_copying.py::test_who_knew_a_secret_before_the_move_is_searched_for_it_there",
+    ),
+    Mutant(
+        "secrets: a command without texts needs the master key",
+        OF_COMMANDS,
+        "    if not _has_texts(command, names):\n        return command\n",
+        "",
+        "test_a_process_that_cannot_open_them_stores_no_text_of_the_agent",
+    ),
+    Mutant(
+        "secrets: an artifact is not searched",
+        OF_COMMANDS,
+        "    if isinstance(after, c.PutArtifact):\n",
+        "    if False:\n",
+        "test_an_artifact_with_a_secret_is_refused_and_one_without_is_kept",
+    ),
+    Mutant(
+        "secrets: the next transcript of a runner has those of the task before",
+        "agents/runner/shared.py",
+        "            return Hidden(self._given)",
+        "            return Hidden(secrets)",
+        "tests/runner/test_secrets.py::"
+        "test_the_next_attempt_of_the_runner_is_searched_for_the_secrets_of_the_one_before",
+    ),
+    Mutant(
+        "secrets: escapes are read once",
+        "core/escaped_texts.py",
+        "    for _ in range(ROUNDS):\n        before, text",
+        "    for _ in range(1):\n        before, text",
+        ENCODINGS,
+    ),
+    Mutant(
+        "secrets: escaped ones are not found",
+        "core/task_secrets.py",
+        "not self._spelled or not may_have_escapes(text):",
+        "True:",
+        ENCODINGS,
+    ),
+    Mutant(
+        "secrets: `doctor` does not see what was stored as given",
+        "cli/doctor/store_checks.py",
+        "if seen := plain_values.seen_in(engine):",
+        "if seen := ():",
+        "tests/cli/test_secrets.py::test_what_was_stored_without_a_key_is_named_by_doctor_and_sealed_by_a_command",
+    ),
+    Mutant(
+        "secrets: `serve` does not see what was stored as given",
+        "cli/serve.py",
+        "if warns and (seen :=",
+        "if not warns and (seen :=",
+        "tests/cli/test_secrets.py::test_serve_names_what_was_stored_as_given",
+    ),
+    Mutant(
+        "secrets: sealing what was stored as given leaves the task to the fast path",
+        "engine/secrets/reseal.py",
+        "            task = replace(task, sealed=True)\n",
+        "",
+        PLAIN_ONES,
+    ),
+    Mutant(
+        "secrets: sealing changes a task under its holder",
+        "engine/secrets/reseal.py",
+        "        if is_held(task):\n            return False\n",
+        "",
+        PLAIN_ONES,
+    ),
+    Mutant(
+        "secrets: sealing gives two secrets of a task one name",
+        "engine/secrets/reseal.py",
+        "        except InvalidInput:\n            return False\n",
+        "        except InvalidInput:\n            pass\n",
+        PLAIN_ONES,
+    ),
+    Mutant(
+        "secrets: an argument is not sealed by its mark",
+        "client/worker/functions.py",
+        "    return {SECRET: value}",
+        "    return value",
+        "tests/client/test_secret_arguments.py::"
+        "test_an_argument_is_sealed_by_its_mark_or_its_name_and_opened_for_the_function",
+    ),
+    Mutant(
+        "secrets: an argument is not sealed by its name",
+        "core/task_secrets.py",
+        "PLACES = (CONTEXT, ARGUMENTS, METADATA)",
+        "PLACES = (CONTEXT, METADATA)",
+        "tests/client/test_secret_arguments.py::"
+        "test_an_argument_is_sealed_by_its_mark_or_its_name_and_opened_for_the_function",
+    ),
+    Mutant(
+        "secrets: a worker logs them with the error of its function",
+        "client/worker/attempt.py",
+        "Hidden(secrets).text(trace_of(error))",
+        "trace_of(error)",
+        "tests/client/test_secret_arguments.py::"
+        "test_an_argument_is_sealed_by_its_mark_or_its_name_and_opened_for_the_function",
     ),
 )
 
@@ -283,9 +457,10 @@ SECRETS = (
     Mutant(
         "secrets: an agent of `run` sees the master key",
         "agents/runner/attempt.py",
-        "in without_master_key(options.environ).items()",
-        "in options.environ.items()",
+        "kept = for_child(ChildKind.AGENT, options.environ)",
+        "kept = options.environ",
         "tests/runner/test_attempts.py::test_an_agent_knows_its_task_and_may_speak_of_it",
     ),
     *TASKS,
+    *AFTERWARDS,
 )

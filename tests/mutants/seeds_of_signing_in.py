@@ -288,8 +288,8 @@ SIGNING_IN = (
     Mutant(
         "gate: a repository says who gets in",
         "server/auth/policy.py",
-        ".name == SHARED:",
-        ".name == 'x':",
+        "if settings.is_shared(key):",
+        "if False:",
         f"{TEST_POLICY}::test_a_repositorys_own_file_does_not_say_who_gets_in",
     ),
 )

@@ -48,8 +48,8 @@ SPAWNERS = (
     Mutant(
         "spawners: a child gets the server's own key",
         "spawners/programs.py",
-        "if name not in _OURS and",
-        "if name not in () and",
+        "kept = for_child(ChildKind.SPAWNED, environ)",
+        "kept = for_child(ChildKind.AGENT, environ)",
         f"{LOCAL}::test_a_child_gets_neither_the_identity_nor_the_access_of_the_server",
     ),
     Mutant(

@@ -233,15 +233,15 @@ TENANTS = (
     Mutant(
         "limit: a tenant's claims are counted in one project",
         SHARES,
-        "    free = most - taken - max(room, held)\n",
-        "    free = most - max(room, held)\n",
+        "    return _Shares(most - taken - own, unused, live)\n",
+        "    return _Shares(most - own, unused, live)\n",
         on("memory", "test_the_101st_claim_of_a_default_tenant_is_refused_over_two_projects"),
     ),
     Mutant(
         "limit: shares change without the tenant's lock",
         SHARES,
-        "    work.need_locks(STORE, lasting=False)\n    others",
-        "    others",
+        "    work.need_locks(STORE, lasting=False)\n    found",
+        "    found",
         on("memory", "test_a_share_changes_only_under_the_locks_that_it_needs"),
     ),
     Mutant(
@@ -268,7 +268,7 @@ TENANTS = (
     Mutant(
         "limit: a batch of claims goes past the tenant's limit",
         "engine/verbs/claim.py",
-        "        if (denial := denied_by_limit(work, claimant)) is not None:\n            break\n",
+        "        if (denial := denied_by_limit(claimant)) is not None:\n            break\n",
         "",
         on("memory", "test_a_batch_of_claims_ends_at_the_limit"),
     ),
@@ -335,8 +335,8 @@ TENANTS = (
     Mutant(
         "limit: sessions are counted in one project",
         "engine/verbs/agents.py",
-        "    if sessions_of_all(work) >= most:\n",
-        "    if active_sessions(work, project.id) >= most:\n",
+        "sessions_of_all(work) < most:\n",
+        "active_sessions(work, project.id) < most:\n",
         on("memory", "test_sessions_count_over_all_projects"),
     ),
     Mutant(

@@ -27,7 +27,7 @@ TRUST = (
     ),
     Mutant(
         "trust: links are followed",
-        "config.py",
+        "locations.py",
         "            refuse_links(found)\n",
         "",
         f"{TEST_UNTRUSTED}::test_a_folder_that_is_a_link_is_not_followed",

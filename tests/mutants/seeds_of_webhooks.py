@@ -196,7 +196,7 @@ WEBHOOKS = (
     Mutant(
         "hooks: a command sees the master key",
         "sinks/command.py",
-        "without_master_key(environ)",
+        "for_child(ChildKind.COMMAND, environ)",
         "dict(environ)",
         f"{TEST_CHANNELS}::test_a_hook_gets_the_event_on_stdin_and_no_shell_reads_it",
     ),

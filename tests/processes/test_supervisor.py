@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import fcntl
 import os
+import re
 import select
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 import tenure
+from tenure.config import SETTINGS
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.processes.supervisor import Ended, Supervisor
 from tests.processes.conftest import Bench, pair, until
 from tests.processes.marks import children
@@ -106,6 +109,77 @@ def test_no_module_starts_a_process_in_another_folder_but_the_supervisor() -> No
                 assert folder == "'/'" or str(path.relative_to(source)) in own, f"{path}:{node.lineno} cwd={folder}"
 
 
+# The environment of each child, by the file that starts it: made by the one list, given on (`env`), or empty.
+ENVIRONMENTS = {
+    "agents/git.py": {"_environ(folder, words, environ)", "_environ(folder, ('update-ref',))"},
+    "agents/git_settings.py": {"dict(environ)"},  # of `environment`, which the test of hostile settings runs
+    "agents/recipes/codex.py": {"for_child(ChildKind.PROGRAM, os.environ)"},
+    "agents/runner/attempt.py": {"self._environment(start)"},
+    "cli/demo/demo.py": {"for_child(ChildKind.PROGRAM, os.environ)"},
+    "cli/run.py": {"env"},
+    "process_table.py": {"{**for_child(ChildKind.PROGRAM, os.environ), 'LC_ALL': 'C'}", "{}"},
+    "processes/bounded_run.py": {"env"},
+    "processes/detached.py": {"{**for_child(ChildKind.PROGRAM, os.environ), 'LC_ALL': 'C'}", "{}"},
+    "processes/supervisor.py": {"{}"},
+    "processes/supervisor_script.py": {"environment_at(order['cwd'], order['env'])"},
+    "processes/tree_usage.py": {"{'LC_ALL': 'C'}"},
+    "sealing/master_key.py": {"for_child(ChildKind.PROGRAM, environ)"},
+    "server/gateway.py": {"self._programs.environment(request)"},
+    "sinks/command.py": {"self._env"},
+    "spawners/children.py": {"env"},
+    "spawners/command.py": {"env", "for_child(ChildKind.PROGRAM, self._environ)"},
+    "spawners/local.py": {"self._programs.environment(request)"},
+    "validators/commands.py": {"env"},
+    "validators/judges/command.py": {"for_child(ChildKind.CHECK, passed)"},
+    "validators/sandbox.py": {"{}"},
+    "validators/workers.py": {"{'PYTHONPATH': os.pathsep.join(folders)}"},
+}
+STARTS = re.compile(r"(subprocess\.(run|Popen)|os\.(exec|spawn|posix_spawn|system|popen).*|.*create_subprocess.*)")
+
+
+def test_every_child_gets_its_environment_from_the_one_list() -> None:
+    """None inherits that of its caller, and none is given another without a line here that says which."""
+    source = Path(tenure.__file__).parent
+    found: dict[str, set[str]] = {}
+    for path in source.rglob("*.py"):
+        name = str(path.relative_to(source))
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and not name.startswith("testing/"):
+                given = [ast.unparse(word.value) for word in node.keywords if word.arg == "env"]
+                if given or STARTS.fullmatch(ast.unparse(node.func)):
+                    assert given, f"{path}:{node.lineno} inherits the environment"
+                    found.setdefault(name, set()).update(given)
+    assert found == ENVIRONMENTS
+
+
+def test_every_variable_of_ours_is_for_named_kinds_of_children_or_for_none() -> None:
+    """A new one reaches nobody until a list names it."""
+    source = Path(tenure.__file__).parent
+    named = {word for path in source.rglob("*.py") for word in re.findall(r"TENURE_[A-Z_]*[A-Z]", path.read_text())}
+    known = named | {"TENURE_" + key.upper().replace(".", "_") for key in SETTINGS}
+    for kind in ChildKind:
+        assert kind.value - {""} <= known, f"{kind}: names that nothing reads"
+    never = {name for name in known if re.match(r"TENURE_(MASTER_KEY|OWNER_URL|SERVE_|GATEWAY_|WEBHOOKS_)", name)}
+    everything = dict.fromkeys(known, "x") | {"PATH": "/bin"}
+    assert never
+    for kind in ChildKind:
+        assert for_child(kind, everything).keys() == (kind.value - {""}) | {"PATH"}
+        assert never.isdisjoint(for_child(kind, everything))
+    assert "TENURE_KEY" in for_child(ChildKind.AGENT, everything)
+    for kind in set(ChildKind) - {ChildKind.AGENT}:
+        assert "TENURE_KEY" not in for_child(kind, everything)
+
+
+def test_a_password_of_the_store_is_for_who_opens_the_store() -> None:
+    given = {"TENURE_URL": "postgresql://tenure:hunter2@db/x", "PGPASSWORD": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+    assert for_child(ChildKind.AGENT, given) == given
+    assert for_child(ChildKind.COMMAND, given) == {
+        name: given[name] for name in ("PGPASSWORD", "AWS_SECRET_ACCESS_KEY")
+    }
+    assert for_child(ChildKind.SPAWNED, given) == {}
+    assert "TENURE_URL" in for_child(ChildKind.COMMAND, {"TENURE_URL": "https://tenure.example.org"})
+
+
 def test_a_signal_is_reported_as_a_negative_code(bench: Bench) -> None:
     assert bench.follow(bench.start("import os; os.kill(os.getpid(), 9)")) == Ended(-9)
 
@@ -116,6 +190,14 @@ def test_a_command_that_cannot_start_is_reported(bench: Bench) -> None:
     supervisor.start(["./missing"], cwd="/", env={}, stdin="/dev/null", grace=0.0, leftover_grace=0.0)
     ended = bench.follow(supervisor)
     assert ended.failed == "./missing: No such file or directory"
+
+
+@pytest.mark.parametrize("order", [(["echo", "a\0b"], {}), (["echo"], {"NAME": "a\0b"})])
+def test_a_word_with_nul_is_reported(bench: Bench, order: tuple[list[str], dict[str, str]]) -> None:
+    supervisor = Supervisor()
+    bench.supervisors.append(supervisor)
+    supervisor.start(order[0], cwd="/", env=order[1], stdin="/dev/null", grace=0.0, leftover_grace=0.0)
+    assert bench.follow(supervisor).failed == "'echo' cannot be started with these words: embedded null byte"
 
 
 def test_the_supervisor_stays_until_it_is_closed(bench: Bench) -> None:

@@ -114,6 +114,7 @@ def gateway(options: argparse.Namespace, folder: Path, url: str) -> Stage:
     agent = [sys.executable, str(HERE / "fleet_agent.py"), str(folder), str(options.work), str(options.seed), "0"]
     other = GatewayServer({"bot": agent}, options=("--grace", "1"))
     (folder.parent / "secret").write_text(SECRET)
+    (folder.parent / "secret").chmod(0o600)
     settings = f'[spawners.far]\nkind = "gateway"\nurl = "{other.url}"\nsecret_file = "{folder.parent}/secret"\n'
     stage, dice = _stage(options, folder, url, settings=settings, spawner="far"), random.Random(options.seed)
     other.more["PROOF_MARK"] = stage.mark

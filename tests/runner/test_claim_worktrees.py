@@ -137,7 +137,7 @@ def test_a_dirty_worktree_of_a_failed_agent_stays(stage: Stage) -> None:
     stage.do(writes={"precious.txt": "!\n"}, exit=1, says=[])
     stage.go()
 
-    log = stage.run("--worktree", "--once").ends()
+    log = stage.run("--worktree", "--once").ends(8)
 
     (tree,) = (stage.home / "worktrees").iterdir()
     assert (tree / "precious.txt").read_text() == "!\n"

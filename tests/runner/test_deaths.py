@@ -147,6 +147,6 @@ def test_with_bwrap_a_killed_agent_is_a_crash(stage: Stage, bwrap: str) -> None:
     stage.do(says=[], exit=137)
     stage.go()
 
-    stage.run("--bwrap", "--once").ends()
+    stage.run("--bwrap", "--once").ends(8)
 
     assert stage.client.history(key)[0]["error_class"] == "crash"

@@ -16,7 +16,7 @@ def test_a_failed_task_quotes_the_end_of_stderr(stage: Stage) -> None:
     stage.do(says=["trying"], errors="lots of noise\nthe disk is on fire\n", exit=3)
     stage.go()
 
-    log = stage.run("--once").ends()
+    log = stage.run("--once").ends(8)
 
     assert stage.state(key) == "dead_lettered"
     (claim,) = stage.client.history(key)
@@ -31,11 +31,21 @@ def test_a_failure_with_bytes_that_no_store_takes_is_reported(stage: Stage) -> N
     stage.do(says=[json.dumps({"fail": {"class": "task", "message": "bad \0 byte"}})], exit=3)
     stage.go()
 
-    log = stage.run("--once").ends()
+    log = stage.run("--once").ends(8)
 
     assert stage.state(key) == "dead_lettered"
     assert "bad \\x00 byte" in stage.client.history(key)[0]["error"]
     assert "1 failed" in log
+
+
+def test_a_run_until_empty_says_by_its_exit_code_what_is_left(stage: Stage) -> None:
+    key = stage.add("Waits")
+    stage.client.ask(stage.client.claim(key).receipt, "Which port?")
+    assert "only tasks that wait for a person are left; see `tenure todo`" in stage.run("--until-empty").ends(3)
+    stage.client.answer(key, "80")
+    stage.do(says=["done"])
+    stage.go()
+    stage.run("--until-empty").ends()
 
 
 def test_a_temporary_failure_costs_no_attempt(stage: Stage) -> None:
@@ -114,7 +124,7 @@ def test_an_agent_that_takes_too_long_is_ended(stage: Stage) -> None:
     key = stage.add("Slow", max_attempts=1)
     stage.do(stubborn=True, brood=True)
 
-    stage.run("--once", "--timeout", "0.5", "--grace", "0.2").ends()
+    stage.run("--once", "--timeout", "0.5", "--grace", "0.2").ends(8)
 
     assert stage.client.history(key)[0]["error_class"] == "timeout"
     assert stage.nothing_left()
@@ -123,7 +133,7 @@ def test_an_agent_that_takes_too_long_is_ended(stage: Stage) -> None:
 def test_the_time_that_the_task_gives_counts_too(stage: Stage) -> None:
     key = stage.add("Short", max_attempts=1, constraints={"max_duration": 1})
 
-    stage.run("--once", "--grace", "0.2").ends()
+    stage.run("--once", "--grace", "0.2").ends(8)
 
     assert stage.client.history(key)[0]["error_class"] == "timeout"
 
@@ -143,7 +153,7 @@ def test_a_result_that_is_too_large_fails_and_is_put_aside(stage: Stage) -> None
     key = stage.add("Large", max_attempts=1)
     code = "import json; print(json.dumps({'result': 'x' * (2 << 20)}))"
 
-    stage.run("--once", agent=f'{sys.executable} -c "{code}"').ends()
+    stage.run("--once", agent=f'{sys.executable} -c "{code}"').ends(8)
 
     assert stage.client.history(key)[0]["error_class"] == "invalid_output"
     assert [name.rpartition(".")[2] for name in stage.outbox()] == ["refused"]

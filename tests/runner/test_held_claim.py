@@ -172,7 +172,7 @@ def test_what_was_finished_is_handed_in_although_another_holds_the_task(stage: S
 
     take_over(stage, key)
 
-    assert "1 refused" in runner.ends()
+    assert "1 refused" in runner.ends(8)
     (refused,) = stage.client.history(key)[0]["refused"]
     assert (refused["reason"], refused["summary"]) == ("STALE_GENERATION", "in time")
     assert stage.outbox() == []

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tenure.agents.runner.clis import KNOWN, cli_for
+from tenure.core.commands import Register, SetPool
+from tenure.core.errors import InvalidInput
 from tests.runner.conftest import Stage
 
 # Says what it was started with, as Claude Code says it; a model that it does not have it refuses as that does.
@@ -109,3 +112,21 @@ def test_any_command_reads_tier_and_model_from_its_environment(stage: Stage, tmp
     stage.run("--until-empty", agent=str(program)).ends()
     (task,) = stage.client.tasks()
     assert json.dumps(stage.client.results(task["key"])[0]["data"]) == '"our-own"'
+
+
+@pytest.mark.parametrize("words", [*KNOWN, "./my-agent"])
+@pytest.mark.parametrize("name", ["--yolo/x", "-c", "--claude", "-gpt", "claude\nx", "a/b\0c"])
+def test_no_option_is_taken_for_a_model(words: str, name: str) -> None:
+    """Stores of before may have one, and OpenCode's names are any with a slash."""
+    assert not cli_for(words)[0].may_take(name)
+
+
+@pytest.mark.parametrize("name", ["--yolo/x", "-c", "a\x1bb"])
+def test_no_task_agent_or_pool_names_an_option_as_its_model(stage: Stage, name: str) -> None:
+    for field in ("model_preferences", "fallback_models"):
+        with pytest.raises(InvalidInput, match=rf"constraints\.{field} .* is not the name of a model"):
+            stage.client.add("x", constraints={field: [name]})
+    with pytest.raises(InvalidInput, match=r"models? .* is not the name of a model"):
+        stage.client.do(Register(project="default", agent="a", models=(name,)))
+    with pytest.raises(InvalidInput, match=r"models? .* is not the name of a model"):
+        stage.client.do(SetPool(project="default", pool="coders", program="claude", models=(name,)))

@@ -184,7 +184,7 @@ def test_a_test_that_runs_later_decides_before_anything_is_on_main(stage: Stage,
     stage.do(key, writes={"made.txt": "1\n"})
     stage.go()
 
-    said = stage.run("--land", "--once").ends()
+    said = stage.run("--land", "--once").ends(8)
 
     assert stage.state(key) == state
     assert "made.txt" not in on_main(stage)
@@ -196,7 +196,7 @@ def test_an_output_that_the_contract_refuses_is_not_landed(stage: Stage) -> None
     key = stage.add("Schema", output=JSON, max_attempts=1)
     stage.do(key, writes={"made.txt": "1\n"}, says=["not JSON"])
     stage.go()
-    stage.run("--land", "--once").ends()
+    stage.run("--land", "--once").ends(8)
     assert stage.state(key) == "dead_lettered"
     assert "made.txt" not in on_main(stage)
 
@@ -239,7 +239,7 @@ def test_a_person_who_pauses_finished_work_holds_the_branch_and_keeps_its_commit
     stage.client.pause(key)
     runner.says("pause: ")
     stage.go()
-    runner.ends()
+    runner.ends(8)
 
     assert stage.state(key) == "paused"
     assert "made.txt" not in on_main(stage)

@@ -35,6 +35,21 @@ def test_an_agent_gets_them_as_variables_and_what_it_prints_is_kept_without_them
     assert sum(SHOWN in text for text in kept) >= 3
 
 
+def test_the_next_attempt_of_the_runner_is_searched_for_the_secrets_of_the_one_before(stage: Stage) -> None:
+    first = stage.add("Deploy", spec={"context": {"DB_PASSWORD": {"$secret": PLAIN}}})
+    key = stage.add("Tell", after=[first])
+    stage.do(says=[f"it was {PLAIN}"])
+    stage.go()
+
+    log = stage.run("--max-tasks", "2", TENURE_STATE=os.environ["TENURE_STATE"]).ends()
+
+    kept = [log, *(file.read_text() for file in stage.home.glob("transcripts/**/*") if file.is_file())]
+    kept.append(json.dumps(stage.client.show(key), default=str, ensure_ascii=False))
+    assert f"it was {SHOWN}" in kept[-1]
+    assert not any(PLAIN in text for text in kept)
+    assert PLAIN.encode() not in (stage.home / "tenure.db").read_bytes()
+
+
 def test_a_task_without_secrets_has_no_such_variable(stage: Stage) -> None:
     key = stage.add("Plain")
     stage.go()

@@ -23,6 +23,7 @@ class Far(Fleet):
     def __init__(self, folder: Path, gateway: MachineGateway) -> None:
         secret = folder / "secret"
         secret.write_text(SECRET)
+        secret.chmod(0o600)
         settings = (
             f'[spawners.far]\nkind = "gateway"\nurl = "{gateway.url}"\nsecret_file = "{secret}"\n'
             f'authorities = "{gateway.authorities}"\n'

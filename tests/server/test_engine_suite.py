@@ -22,6 +22,7 @@ from tenure.server.service import Service
 from tenure.stores.port import Clock, Store
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
+from tenure.testing.engine.known_secrets import KnownSecrets
 from tenure.testing.engine.losses import Losses
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.secrets import Secrets
@@ -129,5 +130,5 @@ class OnServer:
                 assert plain_secrets(scene) == []
 
 
-class TestOverHttp(OnServer, Timelines, Repeats, Secrets, Losses):
+class TestOverHttp(OnServer, Timelines, Repeats, KnownSecrets, Secrets, Losses):
     """The rest of the suite goes the same way in `./x reliability over_http`."""

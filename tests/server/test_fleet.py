@@ -166,6 +166,7 @@ def test_a_gateway_that_is_killed_with_its_children_leaves_no_task_in_limbo(tmp_
     with GatewayServer({"bot": agent_in(tmp_path)}, options=("--grace", "1")) as gateway:
         secret = tmp_path / "secret"
         secret.write_text(SECRET)
+        secret.chmod(0o600)
         settings = f'[spawners.far]\nkind = "gateway"\nurl = "{gateway.url}"\nsecret_file = "{secret}"\n'
         fleet = Fleet(tmp_path, settings, "far", size=2)
         try:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from tenure import process_table
 from tenure.agents.identity import user_of
 from tenure.client import AsyncClient, Client
-from tenure.client.local_token import find_token, token_file, write_token
+from tenure.client.local_token import PROCESS, find_token, token_file, write_token
 from tenure.core.errors import NotSignedIn
 from tests.servers.processes import wait_until
 from tests.servers.tenure import TenureServer
@@ -77,7 +78,7 @@ async def test_the_asynchronous_client_sends_it_too(server: TenureServer) -> Non
 
 
 def test_who_has_the_token_has_the_name_of_the_user_who_started_the_server(server: TenureServer) -> None:
-    token = Path(token_file(os.environ, "127.0.0.1", server.port)).read_text().strip()
+    token = find_token(os.environ, "127.0.0.1", server.port)
     with Client(server.url, "p", key=token) as client:
         key = client.add("x").task["key"]
         _, told = asked(server, f"/api/v1/projects/p/tasks/{key}", authorization=f"Bearer {token}")
@@ -88,9 +89,9 @@ def test_the_token_lies_in_a_file_of_the_user_alone_until_the_server_ends(server
     path = Path(token_file(os.environ, "127.0.0.1", server.port))
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert path.read_text().strip() not in server.log.read_text()
+    assert path.read_text().split()[0] not in server.log.read_text()
     assert server.end() == 0
-    assert not path.exists()
+    assert list(path.parent.iterdir()) == []
 
 
 def test_without_the_token_nobody_is_let_in_but_health_is_told(server: TenureServer) -> None:
@@ -142,6 +143,31 @@ def test_a_token_is_for_its_own_address_alone(tmp_path: Path) -> None:
     assert find_token(environ, "localhost", 7420)
     for host, port in (("127.0.0.1", 7421), ("127.0.0.2", 7420), ("::1", 7420)):
         assert find_token(environ, host, port) is None
+
+
+def test_the_token_of_a_server_that_was_killed_is_sent_to_nobody(server: TenureServer) -> None:
+    """Its file stays, and whoever listens there now would be told how to be its owner."""
+    path = Path(token_file(os.environ, "127.0.0.1", server.port))
+    assert server.process is not None
+    server.process.kill()
+    server.process.wait(20)
+    assert path.exists()
+    assert find_token(os.environ, "127.0.0.1", server.port) is None
+
+
+@pytest.mark.parametrize(
+    "process", ["", "{pid} 1 {boot}", "{pid} {start} of-another-boot", "x y z", "999999999 1 {boot}"]
+)
+def test_a_token_without_its_process_is_not_sent(tmp_path: Path, process: str) -> None:
+    """An earlier boot, another container, a number that was used again."""
+    environ, token = {"TENURE_STATE": str(tmp_path)}, "tnl_" + "0" * 64
+    path = Path(token_file(environ, "127.0.0.1", 7420))
+    write_token(str(path), token)
+    assert find_token(environ, "127.0.0.1", 7420) == token
+    here = process_table.described(os.getpid())
+    assert here is not None
+    path.with_name(path.name + PROCESS).write_text(process.format(pid=here.pid, start=here.start, boot=here.boot))
+    assert find_token(environ, "127.0.0.1", 7420) is None
 
 
 def test_the_link_opens_the_dashboards_session(server: TenureServer) -> None:

@@ -38,6 +38,7 @@ class GatewayServer(processes.Server):
         self.children = self.state / "spawned" / "gateway"
         secret = self.folder / "secret"
         secret.write_text(SECRET)
+        secret.chmod(0o600)
         self.config = self.folder / "tenure.toml"
         self.config.write_text(f'[gateway]\nlisten = "{self.host}:{self.port}"\nsecret_file = "{secret}"\n{settings}\n')
         self.allow(programs, options)

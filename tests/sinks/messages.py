@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import jsonschema_rs
 import msgspec
@@ -35,6 +36,15 @@ def unknown_fields(event: Event, message: Message) -> list[str]:
     return [f"{event.kind}: {name}" for name in msgspec.json.decode(message.body)["payload"] if name not in known]
 
 
+def raw_instants(value: Any, where: str) -> list[str]:
+    """Microseconds of our time, which no reader should have to know as such."""
+    if isinstance(value, dict):
+        return [fault for name, part in value.items() for fault in raw_instants(part, f"{where}.{name}")]
+    if isinstance(value, list | tuple):
+        return [fault for part in value for fault in raw_instants(part, where)]
+    return [f"{where}: {value}"] if type(value) is int and 10**15 < value < 4 * 10**15 else []
+
+
 def faults_of(events: Iterable[Event], tasks: dict[str, Task], letters: dict[str, DeadLetter]) -> list[str]:
     found = []
     for event in events:
@@ -45,6 +55,9 @@ def faults_of(events: Iterable[Event], tasks: dict[str, Task], letters: dict[str
         messages = envelope.messages_of(event, facts, short_names=True)
         found += [error for message in messages for error in errors_of(message)]
         found += unknown_fields(event, messages[0])
+        found += raw_instants(fields.told(event.kind, event.details), event.kind)
+        if envelope.made_ready(event) and event.kind not in envelope.WHY_READY:
+            found.append(f"{event.kind} makes a task ready, and nothing says why")
     return found
 
 

@@ -51,7 +51,7 @@ def test_slack_gets_a_text(http: HttpSender) -> None:
         (request,) = receiver.requests
         assert request.headers["content-type"] == "application/json"
         assert json.loads(request.body) == {
-            "text": "*2 tasks have no attempts left and wait for a person*\n• web: A-001 failed\n• web: A-002 failed"
+            "text": "*2 tasks are dead letters and wait for a person*\n• web: A-001 failed\n• web: A-002 failed"
         }
 
 
@@ -151,7 +151,7 @@ def test_a_mail_goes_out_over_starttls_with_the_user_signed_in(mails: Mails) -> 
     ((sender, to, content),) = mails.inbox.mails
     assert (sender, to) == ("tenure@example.org", ["ann@example.org", "bob@example.org"])
     mail = message_from_bytes(content, policy=policy.default)
-    assert mail["Subject"] == "[tenure] 2 tasks have no attempts left and wait for a person"
+    assert mail["Subject"] == "[tenure] 2 tasks are dead letters and wait for a person"
     assert mail["Auto-Submitted"] == "auto-generated"
     assert "web: A-001 failed\nweb: A-002 failed" in mail.get_content().replace("\r", "")  # type: ignore[attr-defined]
 

@@ -17,7 +17,7 @@ from tests.sinks.messages import errors_of, faults_of
 
 SAMPLES: dict[str, Any] = {
     "text": "x", "integer": 7, "number": 1.5, "flag": True, "instant": 1_700_000_000_000_000, "texts": ["x", "y"],
-    "object": {"deadline": 1_700_000_000_000_000}, "any": [],
+    "object": {"deadline": 1_700_000_000_000_000}, "any": [], "instants": {"task_1": 1_700_000_000_000_000},
 }  # fmt: skip
 
 
@@ -76,6 +76,30 @@ def test_details_that_a_payload_has_another_name_for_are_not_lost() -> None:
         assert {name: payload[name] for name in expected} == expected
 
 
+# Numbers that are no durations: how many, how large, how much, or which.
+NUMBERS = {
+    "allocated", "amount", "attempts", "count", "current_generation", "earlier", "from", "keys", "lines", "more",
+    "move", "moved", "percent", "pid", "previous_generation", "result_size", "run", "sequence", "size",
+    "submitted_generation", "tasks", "term", "threshold", "to", "tokens", "tries", "try", "after", "brief", "cost",
+}  # fmt: skip
+
+
+def test_details_are_shown_by_the_types_of_their_fields() -> None:
+    """Every kind: an instant as text, a duration with its unit in its name, what an author wrote as it is."""
+    text, number = "2023-11-14T22:13:20.000000Z", SAMPLES["instant"]
+    wanted = SAMPLES | {"instant": text, "instants": {"task_1": text}, "object": {"deadline": text}}
+    given = SAMPLES | {"any": {"at": number}}
+    for kind in KINDS:
+        rows = fields.fields_of(fields.EVENTS[kind])
+        own = {fields.former_name(kind, field.name): field.type for field in rows}
+        shown = fields.told(kind, {name: given[of_type] for name, of_type in own.items()})
+        assert shown == {name: (wanted | {"any": {"at": number}})[of_type] for name, of_type in own.items()}, kind
+        unnamed = {field.name for field in rows if field.type in ("integer", "number")} - NUMBERS
+        assert {name for name in unnamed if not name.endswith("_ms")} == set(), kind
+    assert fields.told("task.result_refused", {"processing_time": 7}) == {"processing_ms": 7}
+    assert fields.told("clock.accepted", {"back": 7_000_000, "moved": 1}) == {"back_ms": 7000, "moved": 1}
+
+
 def test_instants_are_text_at_every_depth() -> None:
     told = event(
         kind="task.retried", task="t", details={"run": 2, "before": {"dead_lettered_at": 1_700_000_000_000_000}}
@@ -117,7 +141,7 @@ def test_a_ready_task_is_offered_with_the_same_id_by_its_event_and_by_the_sweep(
         kind="task.ready", task="t", key="A-1", version=4, previous_state="pending", new_state="ready", sequence=9
     )
     _, command = messages_of(told, Facts("local", task=row, target="coder"))
-    swept = envelope.execute(Facts("local", target="coder"), row, 4, envelope.LEASE_EXPIRED, now=5)
+    swept = envelope.execute(Facts("local", target="coder"), row, 4, envelope.ANNOUNCED_AGAIN, now=5)
     assert (command.name, command.id, command.sequence) == (names.EXECUTE, swept.id, 9)
     assert errors_of(command) == errors_of(swept) == []
     payload = msgspec.json.decode(command.body)["payload"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 
@@ -17,7 +18,8 @@ from tenure.server.coordinator import coordinator_of
 from tenure.sinks.settings import SinkSettings
 from tests.servers.valkey import ValkeyServer
 
-START = "tenure:keyed:local"
+START = "tenure:keyed:local:p"
+ALERTS = "tenure:keyed:local:usage:alerts"
 
 
 class World:
@@ -63,11 +65,11 @@ def test_keys_follow_events_and_snapshots(world: World) -> None:
     task = world.client.add("work").task
     assert task is not None
     world.run()
-    assert world.redis.zrange(f"{START}:tasks:ready", 0, -1) == [task["id"]]
+    assert world.redis.zrange(f"{START}:tasks:ready:10", 0, -1) == [task["id"]]
     receipt = world.client.claim(task["key"]).receipt
     world.run()
     assert world.redis.hgetall(f"{START}:tasks:active") == {task["id"]: "ann"}
-    assert world.redis.zrange(f"{START}:tasks:ready", 0, -1) == []
+    assert world.redis.zrange(f"{START}:tasks:ready:10", 0, -1) == []
     world.redis.delete(f"{START}:tasks:active")  # somebody's mistake: the next snapshot corrects it
     world.now += 61
     world.run()
@@ -76,6 +78,40 @@ def test_keys_follow_events_and_snapshots(world: World) -> None:
     assert world.client.submit(receipt or "", "done").ok
     world.run()
     assert world.redis.hgetall(f"{START}:tasks:active") == {}
+
+
+def test_each_queue_is_in_the_order_of_claims(world: World) -> None:
+    """Work of one boost keeps its order with time, so there is one queue a boost."""
+    for boost in (0.0, 10.0):
+        for title in ("one", "two", "urgent"):
+            world.client.add(title, boost=boost, priority="critical" if title == "urgent" else "normal")
+        world.run()
+        world.now += 61
+    world.run()
+    titles = {task["id"]: task["title"] for task in world.client.tasks()}
+    for key in ("tasks:ready:0", "tasks:ready:1000"):
+        assert [titles[id] for id in world.redis.zrange(f"{START}:{key}", 0, -1)] == ["urgent", "one", "two"]
+
+
+def test_alerts_name_project_and_task_and_end_when_the_budget_is_raised(world: World) -> None:
+    task = world.client.add("dear").task
+    assert task is not None
+    world.client.set_budget(f"task:{task['key']}", usd="1")
+    receipt = world.client.claim(task["key"]).receipt or ""
+    world.client.do(c.ReportUsage(project="p", receipt=receipt, model="opus", fresh=1, cost_usd="0.95"))
+    world.run()
+    (ninety, _) = [msgspec.json.decode(text) for text in world.redis.lrange(ALERTS, 0, -1)]
+    names = ("project", "task_id", "task", "level", "threshold", "percent")
+    assert [ninety[name] for name in names] == ["p", task["id"], task["key"], "warning", 90, 95]
+    assert ninety["message"] == f"budget task:{task['key']}: 95 % used, $0.95 of $1.00"
+    world.now += 61
+    world.run()
+    funds = world.redis.hgetall(f"{START}:usage:task:{task['id']}")
+    assert (funds["allocated"], funds["currency"], funds["cost"]) == ("1.0", "usd", "0.95")
+    world.client.set_budget(f"task:{task['key']}", usd="100")
+    world.now += 2
+    world.run()
+    assert world.redis.lrange(ALERTS, 0, -1) == []
 
 
 def test_a_rewind_appends_again_what_the_stream_already_had(world: World) -> None:

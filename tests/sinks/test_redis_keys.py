@@ -14,7 +14,7 @@ from tenure.core.instants import format_instant
 from tenure.core.records import Task
 from tenure.sinks.envelope import Facts, messages_of
 from tenure.sinks.port import Message, SinkUnavailable
-from tenure.sinks.redis_keys import Agent, RuntimeKeys, Snapshot
+from tenure.sinks.redis_keys import Agent, OfProject, RuntimeKeys, Snapshot
 from tenure.testing.samples import event_of, row_of
 from tests.servers.valkey import ValkeyServer
 
@@ -31,8 +31,8 @@ class Keys:
         self.client = redis.Redis.from_url(server.url(), decode_responses=True)
         self.start = f"tenure:{prefix}:local"
 
-    def key(self, name: str) -> str:
-        return f"{self.start}:{name}"
+    def key(self, name: str, project: str = "p") -> str:
+        return f"{self.start}:{project}:{name}"
 
     def all(self) -> set[str]:
         return {key.removeprefix(f"{self.start}:") for key in self.client.scan_iter(match=f"{self.start}:*")}
@@ -46,24 +46,49 @@ def keys(valkey: ValkeyServer) -> Iterator[Keys]:
     keys.client.close()
 
 
-def told(kind: str, state: str | None = None, agent: str | None = "ann", **details: Any) -> list[Message]:
+def told(
+    kind: str, state: str | None = None, agent: str | None = "ann", project: str = "p", **details: Any
+) -> list[Message]:
     is_of_task = kind.startswith("task.")
+    about = {"task": "t"} if is_of_task else {}
     event = event_of(
-        kind=kind, time=NOW, agent=agent, new_state=state, task="t" if is_of_task else None, version=1, details=details
+        kind=kind, time=NOW, project=project, agent=agent, new_state=state, version=1, details=details, **about
     )
     return messages_of(event, Facts("local", task=row_of(Task, id="t") if is_of_task else None, agent_type="coder"))
 
 
 def test_a_task_moves_from_ready_to_active_and_away(keys: Keys) -> None:
-    keys.mirror.apply(told("task.ready", "ready", agent=None))
-    assert keys.client.zrange(keys.key("tasks:ready"), 0, -1) == ["t"]
+    assert keys.mirror.apply(told("task.ready", "ready", agent=None)) == ({"p"}, False)
+    keys.mirror.replace_queues("local", {"p": {100: ["t"]}})
+    assert keys.client.zrange(keys.key("tasks:ready:100"), 0, -1) == ["t"]
     for _ in range(2):  # a repeat changes nothing
         keys.mirror.apply(told("task.claimed", "claimed", lease_until=NOW, previous_generation=0))
     assert keys.client.hgetall(keys.key("tasks:active")) == {"t": "ann"}
     assert keys.client.smembers(keys.key("agent:tasks:ann")) == {"t"}
-    assert keys.client.zcard(keys.key("tasks:ready")) == 0
-    keys.mirror.apply(told("task.completed", "completed", result="r", work_product="w", duration_ms=1, late=False))
+    assert keys.client.zcard(keys.key("tasks:ready:100")) == 0
+    keys.mirror.apply(told("task.edited", "claimed", agent="root", holder="ann", changes=[], before={}))
+    assert keys.client.hgetall(keys.key("tasks:active")) == {"t": "ann"}  # whoever acted
+    cancelled = {"cause": "person", "reason": "", "before": {}}
+    keys.mirror.apply(told("task.cancelled", "cancelled", agent="root", holder="ann", **cancelled))
     assert keys.all() == set()
+
+
+def test_agents_and_sessions_of_one_name_in_two_projects_stay_apart(keys: Keys) -> None:
+    other = OfProject(agents=(Agent("ann", "stale", NOW),), contexts={"s": {"agent": "ann", "tasks": []}})
+    mine = OfProject(agents=(Agent("ann", "active", NOW, ("x",)),), contexts={"s": {"agent": "ann", "tasks": ["x"]}})
+    keys.mirror.replace(Snapshot("local", NOW, {"p": mine, "a:b": other}))
+    assert keys.client.smembers(keys.key("agent:tasks:ann")) == {"x"}
+    assert [keys.client.get(keys.key("agent:status:ann", of)) for of in ("p", "a~3ab")] == ["active", "stale"]
+    assert '"tasks":["x"]' in keys.client.get(keys.key("session:context:s"))
+    keys.mirror.apply(told("agent.draining", project="q"))
+    assert keys.client.get(keys.key("agent:status:ann")) == "active"
+
+
+def test_a_snapshot_leaves_the_keys_of_a_tenant_whose_prefix_is_this_tenants_name(keys: Keys) -> None:
+    theirs = f"{keys.start}:other:p:agent:status:ann"
+    keys.client.set(theirs, "active")
+    keys.mirror.replace(Snapshot("local", NOW))
+    assert keys.client.get(theirs) == "active"
 
 
 def test_an_agent_has_a_status_and_a_heartbeat_that_goes(keys: Keys) -> None:
@@ -77,16 +102,17 @@ def test_an_agent_has_a_status_and_a_heartbeat_that_goes(keys: Keys) -> None:
     assert keys.client.smembers(keys.key("stale_agents")) == set()
 
 
-def test_alerts_are_listed_newest_first_and_once(keys: Keys) -> None:
-    for threshold in (50, 90, 90):
-        keys.mirror.apply(told("budget.alert", budget="project", threshold=threshold, percent=threshold))
-    alerts = [msgspec.json.decode(text) for text in keys.client.lrange(keys.key("usage:alerts"), 0, -1)]
-    assert [alert["threshold"] for alert in alerts] == [90, 50]
+def test_the_list_has_the_alerts_that_hold_now(keys: Keys) -> None:
+    assert keys.mirror.apply(told("budget.alert", budget="project", threshold=90, percent=91)) == (set(), True)
+    for found in ([{"threshold": 90}, {"threshold": 50}], []):
+        keys.mirror.replace_alerts("local", found)
+        listed = keys.client.lrange(f"{keys.start}:usage:alerts", 0, -1)
+        assert [msgspec.json.decode(text) for text in listed] == found
 
 
 def test_events_are_published_on_their_channels(keys: Keys) -> None:
     with keys.client.pubsub(ignore_subscribe_messages=True) as channel:
-        channel.subscribe(keys.key("tasks:events"), keys.key("agents:events"))
+        channel.subscribe(f"{keys.start}:tasks:events", f"{keys.start}:agents:events")
         channel.get_message(timeout=5)
         channel.get_message(timeout=5)
         keys.mirror.apply([*told("task.noted", "ready"), *told("agent.left"), *told("project.created")])
@@ -96,29 +122,31 @@ def test_events_are_published_on_their_channels(keys: Keys) -> None:
 
 
 def test_a_snapshot_replaces_all_that_is_there(keys: Keys) -> None:
-    keys.mirror.apply([*told("agent.registered", agent="gone"), *told("task.ready", "ready", agent=None)])
-    snapshot = Snapshot(
-        tenant="local",
-        now=NOW,
+    keys.mirror.apply(told("agent.registered", agent="gone"))
+    keys.mirror.replace_queues("local", {"p": {1: ["t"]}})
+    state = OfProject(
         agents=(Agent("ann", "active", NOW - 10_000_000, ("x",)), Agent("bo", "stale", NOW - 600_000_000)),
-        ready={"y": 1.0, "z": 0.5},
+        ready={0: ["z", "y"], 1000: ["b"]},
         active={"x": "ann"},
         contexts={"s-ann": {"agent": "ann", "tasks": ["x"]}},
         usage={"cost": "1.5"},
         usage_of_tasks={"x": {"cost": "1.5"}},
     )
     for _ in range(2):
-        keys.mirror.replace(snapshot)
-    assert keys.all() == {
-        "agent:heartbeat:gone", "agent:heartbeat:ann", "agent:status:ann", "agent:status:bo", "agent:tasks:ann",
-        "stale_agents", "tasks:active", "tasks:ready", "session:context:s-ann", "usage:current", "usage:task:x",
+        keys.mirror.replace(Snapshot("local", NOW, {"p": state}, [{"threshold": 50}]))
+    assert keys.all() == {"usage:alerts"} | {
+        f"p:{name}" for name in (
+            "agent:heartbeat:gone", "agent:heartbeat:ann", "agent:status:ann", "agent:status:bo", "agent:tasks:ann",
+            "stale_agents", "tasks:active", "tasks:ready:0", "tasks:ready:1000", "session:context:s-ann",
+            "usage:current", "usage:task:x",
+        )
     }  # fmt: skip
-    assert keys.client.zrange(keys.key("tasks:ready"), 0, -1) == ["z", "y"]
+    assert keys.client.zrange(keys.key("tasks:ready:0"), 0, -1) == ["z", "y"]
     assert 0 < keys.client.ttl(keys.key("agent:heartbeat:ann")) <= 50
     assert 0 < keys.client.ttl(keys.key("session:context:s-ann")) <= 3600
     assert keys.client.smembers(keys.key("stale_agents")) == {"bo"}
     keys.mirror.replace(Snapshot("local", NOW))
-    assert {key for key in keys.all() if ":heartbeat:" not in key} == {"session:context:s-ann"}
+    assert {key for key in keys.all() if ":heartbeat:" not in key} == {"p:session:context:s-ann"}
 
 
 def test_a_server_that_is_down_is_unavailable() -> None:

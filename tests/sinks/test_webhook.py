@@ -99,13 +99,14 @@ def test_what_we_sign_we_verify_and_so_does_the_package(key: bytes, id: str, bod
 # --- bodies -------------------------------------------------------------------------------------------------
 
 
-def test_a_change_of_status_has_its_six_fields_beside_the_envelope() -> None:
+def test_a_change_of_status_has_its_seven_fields_beside_the_envelope() -> None:
     (message, *_) = messages_of(event(), Facts("acme"))
     assert body_of("task.completed", event(), message) is message.body
     plain, changed = json.loads(message.body), json.loads(body_of("task.status_changed", event(), message))
-    assert {name: changed.pop(name) for name in ("event", "taskId", "previousStatus", "newStatus", "workspaceId")} == {
+    names = ("event", "taskId", "previousStatus", "newStatus", "workspaceId", "projectId")
+    assert {name: changed.pop(name) for name in names} == {
         "event": "task.status_changed", "taskId": "t1", "previousStatus": "in_progress", "newStatus": "completed",
-        "workspaceId": "web",
+        "workspaceId": "acme", "projectId": "web",
     }  # fmt: skip
     assert changed.pop("timestamp") == plain["emitted_at"]
     assert changed == plain | {"message_id": "evt_1-status", "kind": "evt.task.status_changed"}

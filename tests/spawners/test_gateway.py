@@ -226,6 +226,16 @@ def test_both_forms_of_a_session_are_read(foreign: list[Foreign], body: bytes) -
     assert (spawned.handle, spawned.session) == ("abc", "abc")
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({"context": {"goal": 7}, "prompt": "x"}, {"goal": 7}), ({"goal": 7}, {"goal": 7}), (None, None)],
+)
+def test_the_input_context_is_what_the_task_has_as_context(given: object, expected: object) -> None:
+    context = msgspec.structs.replace(REQUEST.context, input=given)
+    body = json.loads(wire.spawn_body(msgspec.structs.replace(REQUEST, context=context), "2027-01-15T08:02:00.000000Z"))
+    assert (body["context"]["inputContext"], body["context"]["input"]) == (expected, given)
+
+
 def test_a_spawn_has_our_names_and_the_others_and_is_signed_as_a_standard_webhook(foreign: list[Foreign]) -> None:
     foreign.append(Foreign(answered(201, b'{"session": "abc"}')))
     GatewaySpawner(foreign[0].url, KEY, now=lambda: 1_800_000_000.0).spawn(REQUEST, 5.0)
@@ -238,7 +248,8 @@ def test_a_spawn_has_our_names_and_the_others_and_is_signed_as_a_standard_webhoo
         "checkpointData": {"step": 2},
     }  # fmt: skip
     assert said == {
-        "spawn": "s-1", "tenant": "acme", "workspaceId": "acme", "project": "shop", "pool": "coders",
+        "spawn": "s-1", "tenant": "acme", "workspaceId": "acme", "project": "shop", "projectId": "shop",
+        "pool": "coders",
         "agent": "coders-1", "agentId": "coders-1", "task": "t-1", "taskId": "t-1", "key": "B-003",
         "label": "task:B-003:Add the cart", "offer_seconds": 120.0, "offer_until": "2027-01-15T08:02:00.000000Z",
         "url": "http://127.0.0.1:1", "program": "bot", "token": REQUEST.token, "models": ["opus"],

@@ -7,13 +7,15 @@ import shlex
 from pathlib import Path
 
 import msgspec
+import pytest
+from msgspec.structs import replace
 
 from tenure.agents.runner.clis import KNOWN
 from tenure.client import Client
 from tenure.processes.detached import process_id
 from tenure.spawners.children import Child, Children
 from tenure.spawners.local import LocalSpawner
-from tenure.spawners.port import Spawner
+from tenure.spawners.port import Spawner, SpawnFailed
 from tenure.spawners.programs import AGENTS, Program, Programs
 from tenure.testing.suites.spawner import processes_of, until
 from tests.spawners.on_a_store import OnAStore
@@ -98,9 +100,17 @@ def test_the_command_of_a_child_names_its_spawn_task_and_agent() -> None:
     programs = Programs({"bot": Program("claude --effort high", "/repo", ("--land",))}, AGENTS, "/here", {})
     words = programs.command(REQUEST)
     assert words[words.index("run") :] == [
-        "run", "--once", "--spawn", "s-1", "--task", "B-003", "--name", "coders-1", "--agent", "claude --effort high",
-        "--model", "opus", "--cap", "python", "--land",
+        "run", "--once", "--spawn=s-1", "--task=B-003", "--name=coders-1", "--agent=claude --effort high",
+        "--model=opus", "--cap=python", "--land",
     ]  # fmt: skip
+
+
+def test_no_value_of_a_spawn_is_an_option_of_its_command() -> None:
+    odd = replace(REQUEST, spawn="--land", key="--once", agent="-x", models=("--sign",), capabilities=("--bwrap",))
+    words = Programs({}, AGENTS, "/here", {}).command(replace(odd, program="claude"))
+    assert not {"--land", "-x", "--sign", "--bwrap"}.intersection(words)
+    with pytest.raises(SpawnFailed, match="may not have the character NUL"):
+        Programs({}, AGENTS, "/here", {}).command(replace(REQUEST, program="claude", agent="a\0b"))
 
 
 def test_a_child_gets_neither_the_identity_nor_the_access_of_the_server() -> None:

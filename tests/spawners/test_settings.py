@@ -118,12 +118,30 @@ def test_a_gateway_on_loopback_needs_no_tls(tmp_path: Path, environ: dict[str, s
 
 def test_the_gateway_reads_its_settings(tmp_path: Path, environ: dict[str, str]) -> None:
     (tmp_path / "key").write_text(SECRET + "\n")
+    (tmp_path / "key").chmod(0o600)
     text = GATEWAY + 'listen = "[::1]:0"\nsecret_file = "key"\nsize = 3\n'
     found = read_gateway(settings_of(tmp_path, environ, text), str(tmp_path))
     assert (found.host, found.port, found.key, found.size) == ("::1", 0, b"k" * 32, 3)
     assert found.programs.find("claude").agent == "claude"
     with pytest.raises(SpawnFailed):
         found.programs.find("codex")
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o602])
+def test_a_secret_that_others_can_read_or_write_is_refused(tmp_path: Path, environ: dict[str, str], mode: int) -> None:
+    """By the gateway, and by the server that sends to one."""
+    path = tmp_path / "a key"
+    path.write_text(SECRET)
+    path.chmod(mode)
+    sending = '[spawners.far]\nkind = "gateway"\nurl = "https://h"\nsecret_file = "a key"\n'
+    for read in (
+        lambda: read_gateway(settings_of(tmp_path, environ, GATEWAY + 'secret_file = "a key"\n'), str(tmp_path)),
+        lambda: read_spawners(settings_of(tmp_path, environ, sending), str(tmp_path)),
+    ):
+        with pytest.raises(BadConfig, match=f"can be read or written by others .mode {mode:04o}.") as caught:
+            read()
+        assert caught.value.hint is not None
+        assert f"chmod 600 '{path}'" in caught.value.hint
 
 
 @pytest.mark.parametrize(

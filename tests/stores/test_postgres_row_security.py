@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import threading
@@ -28,7 +29,7 @@ from tenure.stores.postgres.errors import Failed
 from tenure.stores.postgres.event_blocks import ITEMS
 from tenure.stores.postgres.row_security import STORE_WIDE
 from tests.servers.pgbouncer import PgbouncerServer
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import WHERE, PostgresServer
 from tests.servers.restricted import OWNER, POOLED, ROLE, open_restricted, restricted_schema, url_as
 
 TENANTS = ("acme", "umbra")
@@ -267,6 +268,13 @@ def test_the_log_of_a_tenant_that_moved_away_is_cleared_with_the_owners_url(tmp_
     place = restricted_schema(tmp_path)
     with store.begin("acme", write=True) as tx:
         tx.set_epoch("0a1b2c3d.1")
+    elsewhere = url_as("tenure", place, f"{os.environ[WHERE].rpartition('/')[0]}/template1")
+    with (
+        closing(Postgres(url_as(ROLE, place), owner=elsewhere)) as wrong,
+        pytest.raises(MoveRefused, match="TENURE_OWNER_URL does not count"),
+        wrong.begin("acme", write=True) as tx,
+    ):
+        tx.clear_log()
     owned = Postgres(url_as(ROLE, place), owner=url_as(OWNER, place))
     with closing(owned):
         with owned.begin("acme", write=True) as tx:
@@ -426,6 +434,8 @@ def test_a_migration_changes_the_rows_of_every_tenant_and_is_restricted_too(
     later()
     with pytest.raises(SchemaMismatch, match=f"{ROLE} does not own.*TENURE_OWNER_URL"):
         Postgres(url)
+    with pytest.raises(SchemaMismatch, match="TENURE_OWNER_URL does not count"):
+        Postgres(url, owner=url_as("tenure", place, restricted.database("template1")))
     Postgres(url, owner=owner).close()
     for tenant in TENANTS:
         rows = all_as(url, f"SELECT tenant, extra FROM {place}.agent", tenant=tenant)

@@ -59,7 +59,7 @@ def test_file_names_that_are_not_utf_8_can_be_shown(repository: Repository) -> N
 
 
 def test_a_store_in_a_part_of_the_repository_serves_its_worktrees(tmp_path: Path) -> None:
-    from tenure.config import find_folder
+    from tenure.locations import find_folder
 
     repository = Repository(tmp_path / "mono")
     repository.commit("shop/app.py", "x\n")
@@ -231,8 +231,10 @@ def test_one_that_stays_half_made_is_named(repository: Repository, ann: Agent, m
 
 
 def hook(repository: Repository, name: str, script: str) -> None:
-    file = repository.path / ".git" / "hooks" / name
+    """One that the user has for all repositories; those of a repository do not run."""
+    file = Path.home() / "hooks" / name
     file.parent.mkdir(exist_ok=True)
+    repository.git("config", "--global", "core.hooksPath", "~/hooks")
     file.write_text(f"#!/bin/sh\n{script}\n")
     file.chmod(0o755)
 
@@ -260,9 +262,8 @@ def test_a_hook_is_told_the_folder_of_its_worktree(
     """Not by a shell, which corrects PWD itself."""
     told = tmp_path / "told"
     text = f"#!{sys.executable}\nimport os\nopen({str(told)!r}, 'w').write(os.environ['PWD'])\n"
-    file = repository.path / ".git" / "hooks" / "pre-commit"
-    file.write_text(text)
-    file.chmod(0o755)
+    hook(repository, "pre-commit", "")
+    (Path.home() / "hooks" / "pre-commit").write_text(text)
     monkeypatch.setenv("PWD", str(repository.path))
     tree = ann.make()
     (Path(tree.path) / "new.py").write_text("x\n")

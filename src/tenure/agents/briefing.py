@@ -17,7 +17,7 @@ import msgspec
 from tenure.agents.quotations import QUOTED, as_json, fenced, quoted, written_by
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.core.safe_text import one_line
+from tenure.core.safe_text import one_line, shell_word
 
 if TYPE_CHECKING:
     from tenure.client import Client
@@ -177,7 +177,7 @@ def news_lines(news: Mapping[str, Any], *, is_diff_shown: bool = False) -> list[
         if one["directive"] == "continue" or (is_change and is_diff_shown):
             continue
         about = f" {one['task']}" if one.get("task") else ""
-        where = f"; `tenure renew {one['task']}` shows it" if is_change else ""
+        where = f"; `tenure renew {shell_word(one['task'])}` shows it" if is_change else ""
         lines.append(f"directive{about}: {one['directive']}: {one_line(one['text'])}{where}")
     if news.get("mail"):
         count = news["mail"]

@@ -104,7 +104,9 @@ def _forward(checkout: Checkout, old: str, new: str, *options: str, environ: dic
 
 def _would_be_lost(place: str, old: str, new: str, environ: dict[str, str] | None) -> list[str]:
     """What git's merge would overwrite silently: ignored files, and unstaged deletions."""
-    deleted = git.paths(place, "diff-files", "--name-only", "--diff-filter=D", environ=environ)
+    deleted = git.paths(
+        place, "diff-files", "--name-only", "--diff-filter=D", "--ignore-submodules=dirty", environ=environ
+    )
     lost = sorted(git.changed_between(place, old, new).intersection(deleted)) if deleted else []
     added = git.paths(place, "diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", old, new)
     there = [path for path in (_occupied(place, path) for path in added) if path is not None]

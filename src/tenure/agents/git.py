@@ -1,8 +1,8 @@
 """Typed calls of the git program. Knows nothing about tasks.
 
-Every call names its folder and drops the variables by which git's own hooks point their children at one repository;
-output has NUL between names wherever git offers that, since paths may contain any other character. Messages are git's
-first line only: the following lines may advise to remove or to force something.
+Every call names its folder, and git starts no program that the repository names: `git_settings.py` makes its
+environment. Output has NUL between names wherever git offers that, since paths may contain any other character.
+Messages are git's first line only: the following lines may advise to remove or to force something.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from tenure.agents import git_settings
 from tenure.core.errors import TenureError
 
 OLDEST = (2, 38)  # the first version whose merge-tree writes a tree
@@ -23,11 +24,8 @@ LOCK_WAIT = 5000  # milliseconds that git waits for a locked ref; a landing hold
 MOST_LOOKS, LOOK_PAUSE = 200, 0.02
 _HALF_THERE = re.compile(r"failed to read .*worktrees/")
 
-# Set inside hooks: they would turn `git -C elsewhere` back to the hook's repository.
-_POINTING = (
-    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_PREFIX", "GIT_NAMESPACE",
-)  # fmt: skip
+_OF_A_LANDING = ("commit-msg", "reference-transaction")
+_OF_A_CHECKOUT = ("pre-merge-commit", "post-merge")  # of the merge: there is none
 _FALLBACK_NAME, _FALLBACK_EMAIL = "tenure", "tenure@localhost"
 
 
@@ -73,11 +71,15 @@ class Tree(NamedTuple):
     git_folder: str  # its own git folder: with its index, its HEAD and our record
 
 
-def _environ(folder: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    from tenure.processes.supervisor_script import environment_at  # only where git is started
-
-    kept = {name: value for name, value in environment_at(folder, os.environ).items() if name not in _POINTING}
-    return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", **(more or {})}
+def _environ(folder: str, words: Sequence[str], more: Mapping[str, str] | None = None) -> dict[str, str]:
+    try:
+        return git_settings.environment(folder, words, os.environ, more)
+    except git_settings.ForeignTree as error:
+        raise GitFailed(
+            f"{shown(folder)}: core.worktree in the repository's settings names {shown(str(error))[:200]!r}, which is "
+            "not a working tree of it",
+            "`git config --show-origin core.worktree` shows the file that sets it",
+        ) from None
 
 
 def call(folder: str, *words: str, input: str | None = None, environ: Mapping[str, str] | None = None) -> GitResult:
@@ -87,7 +89,7 @@ def call(folder: str, *words: str, input: str | None = None, environ: Mapping[st
             ["git", "-C", folder, *words],
             capture_output=True,
             check=False,
-            env=_environ(folder, environ),
+            env=_environ(folder, words, environ),
             input=b"" if input is None else input.encode("utf-8", "surrogateescape"),
         )
     except FileNotFoundError:
@@ -245,7 +247,7 @@ def is_ancestor(folder: str, commit: str, of: str) -> bool:
 
 def changes(folder: str) -> list[str]:
     """Paths that are not committed: changed, staged or untracked. Ignored ones, and `.tenure`, do not count."""
-    options = ("--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
+    options = ("--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
     out = ask(folder, "--no-optional-locks", "status", *options, "--", ":/", ":(exclude,top,glob)**/.tenure/**")
     found, entries = [], iter(out.split("\0"))
     for entry in entries:
@@ -253,7 +255,25 @@ def changes(folder: str) -> list[str]:
             found.append(entry[3:])
             if entry[0] in "RC":  # the path it was renamed from follows
                 next(entries, None)
+    # One call for each: git would ask a submodule with the settings that an agent can write in there.
+    top = git_settings.top(folder)
+    for path in _submodules(folder) if os.path.exists(os.path.join(top, ".gitmodules")) else ():
+        if path not in found and os.path.lexists(os.path.join(top, path, ".git")) and changes(os.path.join(top, path)):
+            found.append(path)
     return found
+
+
+def _submodules(folder: str) -> list[str]:
+    entries = paths(folder, "ls-files", "--stage", "--full-name", "--", ":/")
+    return [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
+
+
+def add_all(top: str) -> None:
+    """Stage everything in a working tree; of a submodule its commit."""
+    within = _submodules(top)
+    ask(top, "add", "--all", "--", ":/", *(f":(exclude,top,literal){path}" for path in within))
+    if within:  # `add` would ask each whether it is changed, and git there the programs of its settings
+        ask(top, "update-index", "--remove", "--", *within)
 
 
 def paths(folder: str, verb: str, *words: str, environ: Mapping[str, str] | None = None) -> list[str]:
@@ -324,7 +344,21 @@ def with_trailers(folder: str, message: str, trailers: Mapping[str, str]) -> str
 
 
 def hooks(folder: str, *names: str) -> list[str]:
-    place = ask(folder, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
+    """Those of these hooks that the user has for all repositories: git runs them for us."""
+    place = git_settings.own_hooks(folder, git_settings.read_settings(folder, os.environ))
+    return _present(place, names) if place else []
+
+
+def hooks_not_run(folder: str) -> list[str]:
+    """The hooks that git would have run for a landing: the repository's own, and those that need a checkout."""
+    read = git_settings.read_settings(folder, os.environ)
+    common = ask(folder, "rev-parse", "--path-format=absolute", "--git-common-dir")
+    place = git_settings.repositorys_hooks(folder, common, read)
+    is_own = place == git_settings.own_hooks(folder, read)
+    return _present(place, _OF_A_CHECKOUT if is_own else (*_OF_A_LANDING, *_OF_A_CHECKOUT))
+
+
+def _present(place: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if os.access(os.path.join(place, name), os.X_OK)]
 
 
@@ -342,7 +376,7 @@ def prepared(folder: str, changes: Sequence[str], why: str) -> Iterator[None]:
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             ["git", "-C", folder, *waits, "update-ref", "-m", why, "--stdin"],
-            env=_environ(folder),
+            env=_environ(folder, ("update-ref",)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

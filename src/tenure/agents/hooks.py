@@ -275,9 +275,9 @@ def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> 
     if outcome in _LOST:
         return f"tenure: your generation {generation} of {kept.key} is stale: {_LOST[outcome]}."
     if directive == "pause":
-        return f"tenure: {kept.key}: {text} with `tenure release {ref}`."
+        return f"tenure: {kept.key}: {text} with `tenure release {shell_word(ref)}`."
     if directive == "changed":
-        return f"tenure: {kept.key}: {text}. `tenure renew {ref}` shows the difference."
+        return f"tenure: {kept.key}: {text}. `tenure renew {shell_word(ref)}` shows the difference."
     if directive == "warn":
         return f"tenure: {kept.key}: {text}."
     if directive == "terminated":

@@ -8,12 +8,15 @@ process (pid and start time), the terminal. The agent's *name* is for people; au
 terminal's session. Both records outlive their process: a script's children still act for it after its end, and a
 session keeps its name when its shell has ended. A pid counts only with its start time, or while the kernel reserves its
 number for a group or session.
+
+The role is a person's only where no process above is an agent or a supervisor of ours: an environment can be emptied,
+and a terminal opened, by any program; what a process descends from it cannot change. See `process_above`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -88,6 +91,7 @@ def marked(environ: Mapping[str, str]) -> list[Known]:
 
 JOINED = "a process that joined"
 AGENT_PROCESS = "the nearest agent process"
+USER = "the user's name"
 # Sources of sessions that a process that joins keeps: named ones, and those of an agent CLI.
 GIVEN = ("--session", "TENURE_SESSION")
 SURE = frozenset({*GIVEN, AGENT_PROCESS, *(agent.session for agent in KNOWN.values() if agent.session)})
@@ -115,10 +119,21 @@ def recognise(environ: Mapping[str, str], agent: str | None = None, session: str
     return _recognised(environ, agent, session, nearest_joined(environ))
 
 
-def join(environ: Mapping[str, str], agent: str | None, session: str | None, type: str | None) -> Who:
-    """Who joins: as `recognise`, and the calling process is recorded under that name."""
+def join(
+    environ: Mapping[str, str],
+    agent: str | None,
+    session: str | None,
+    type: str | None,
+    free_name: Callable[[str, str], str] = lambda name, session: name,
+) -> Who:
+    """Who joins: as `recognise`, and the calling process is recorded under that name.
+
+    `free_name`: given the user's name, where nothing else names the agent, and its session, a name that nobody uses.
+    """
     who = _recognised(environ, agent, session, None)
     process = joining_process()
+    if who.agent_source == USER:
+        who = msgspec.structs.replace(who, agent=free_name(who.agent, _session_before(environ, process) or who.session))
     if process is None:
         return who
     is_sure = who.source in SURE
@@ -137,6 +152,8 @@ def _recognised(environ: Mapping[str, str], agent: str | None, session: str | No
     found, source, process, terminal_name = _session(environ, session, inside, joined)
     # A marker lowers the role, and nothing in the environment raises it again.
     role, role_source = _role(environ, inside)
+    if inside is not None and process is not None:
+        _record_agent(environ, process, inside)
     name, named_by = _name(environ, agent, joined)
     if name is None and inside is not None:
         name, named_by = agent_name(environ, found), JOINED
@@ -145,7 +162,7 @@ def _recognised(environ: Mapping[str, str], agent: str | None, session: str | No
     if name is None and terminal_name:
         name, named_by = terminal_name, JOINED
     if name is None:
-        name, named_by = fitted_name(user, "user"), "the user's name"
+        name, named_by = fitted_name(user, "user"), USER
     type = inside.type if inside else ("generic" if role == "agent" or agent else "human")
     if joined is not None and joined.type and inside is None:
         type = joined.type
@@ -157,7 +174,36 @@ def _role(environ: Mapping[str, str], inside: Known | None) -> tuple[str, str]:
         return "agent", next((f"{marker} is set" for marker in inside.markers if environ.get(marker)), inside.title)
     if environ.get("TENURE_ROLE") == "agent":
         return "agent", "TENURE_ROLE"
+    if (above := process_above(environ)) is not None:
+        return "agent", f"pid {above.pid}, {above.programs[-1]}, started this command"
     return "owner", "no agent was recognised"
+
+
+def process_above(environ: Mapping[str, str]) -> Process | None:
+    """The nearest process above this command that starts what works for a person: no person speaks below it.
+
+    A supervisor (of the runner, a hook, a check, a pool), or a process that commands within an agent CLI have recorded.
+    A shell of a person in the same tree stands beside it, not below.
+    """
+    records = {name for root in _folders(environ) for name in listed(root)}
+    types = known_types(environ)
+    for process in process_table.lineage():
+        if SUPERVISOR in process.programs:
+            return process
+        for name in records.intersection((f"agent-{process.pid}", f"joined-{process.pid}")):
+            row = _row(environ, name)
+            if row is not None and row.start == process.start and row.type in types:
+                return process
+    return None
+
+
+def _record_agent(environ: Mapping[str, str], process: Process, inside: Known) -> None:
+    """Once for each process of an agent CLI: a later command below it may hide its variables."""
+    name = f"agent-{process.pid}"
+    known = _row(environ, name)
+    if known is None or known.start != process.start:
+        with suppress(OSError):
+            _write(environ, name, _new_row(process.pid, process.start, "", type=inside.type))
 
 
 def _name(environ: Mapping[str, str], given: str | None, joined: Joined | None) -> tuple[str | None, str]:
@@ -227,6 +273,7 @@ def _short(session: str) -> str:
 
 _OLD = limits.JOIN_RECORD
 _MANY = limits.JOIN_FILES
+SUPERVISOR = "supervisor_script"  # as `processes/supervisor_script.py` stands in the process table
 # Programs that run one command and end with it: their caller is the process that joins.
 _WRAPPERS = frozenset({"timeout", "uv", "uvx", "time", "sudo", "flock", "stdbuf", "poetry", "hatch", "pdm"})
 
@@ -299,13 +346,29 @@ def record_joined(environ: Mapping[str, str], process: Process, agent: str, sess
     if session is None and leads_terminal(process):
         session = terminal(environ).session
     if session is None:
-        before = _row(environ, f"joined-{process.pid}")
-        known = before is not None and before.start == process.start
-        session = before.session if before and known else f"{_word(agent)}-{process.pid}-{process.start}"
+        session = _session_before(environ, process) or f"{_word(agent)}-{process.pid}-{process.start}"
     is_terminal = leads_terminal(process)
     row = _new_row(process.pid, process.start, session, agent=agent, type=type, is_terminal=is_terminal)
     _write(environ, f"joined-{process.pid}", row)
     return session
+
+
+def _session_before(environ: Mapping[str, str], process: Process | None) -> str | None:
+    """The session with which this process has joined before."""
+    row = _row(environ, f"joined-{process.pid}") if process is not None else None
+    return row.session if row is not None and process is not None and row.start == process.start else None
+
+
+def has_ended(environ: Mapping[str, str], session: str) -> bool:
+    """Whether a session of this machine is over for certain: every process that is known to have it has ended."""
+    known = [
+        row
+        for folder in _folders(environ)
+        for name in listed(folder)
+        if (row := read_record(os.path.join(folder, name), Row)) is not None and row.session == session and row.start
+    ]
+    processes = [process_table.look_up(row.pid) for row in known]
+    return bool(known) and all(p is None or p.start != row.start for p, row in zip(processes, known, strict=True))
 
 
 def _new_row(pid: int, start: int, session: str, **more: Any) -> Row:

@@ -62,7 +62,6 @@ PAUSE = 0.05
 # Refusals after which submit refuses too: it keeps the result, so that a person can find the commits. An expired claim
 # is not among them: its result could be accepted although the work is not on the branch.
 _FOR_GOOD = ("STALE_GENERATION", "STALE_EPOCH")
-_NOT_RUN = ("pre-merge-commit", "post-merge")  # hooks that need a checkout of the merge
 
 
 class MergeConflict(TenureError):
@@ -94,7 +93,7 @@ class Landing(NamedTuple):
     base: str | None = None  # the previous tip of the branch
     checkout: str | None = None  # the tree that was updated with it
     earlier: tuple[Mapping[str, Any], ...] = ()  # landings of earlier generations of this run that are on the branch
-    not_run: tuple[str, ...] = ()  # hooks that a merge in a checkout would have run
+    not_run: tuple[str, ...] = ()  # hooks that a merge by git itself would have run
 
 
 class _Work(NamedTuple):
@@ -384,5 +383,5 @@ class _Attempt:
             and git.is_ancestor(self.folder, landing["new"], new)
         )
         tree = checkout.path if checkout else None
-        not_run = tuple(git.hooks(self.folder, *_NOT_RUN))
+        not_run = tuple(git.hooks_not_run(self.folder))
         return Landing(Outcome(outcome="OK"), self.branch, new, old, tree, earlier, not_run)

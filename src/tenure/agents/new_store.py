@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tenure.config import DATABASE, FOLDER, PROJECT, main_worktree, refuse_links, upward
+from tenure.config import PROJECT
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import fitted_name
+from tenure.locations import DATABASE, FOLDER, main_worktree, refuse_links, upward
 
 if TYPE_CHECKING:
     from tenure.engine import Engine

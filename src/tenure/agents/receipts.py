@@ -23,7 +23,7 @@ import msgspec
 
 from tenure import process_table
 from tenure.core import limits
-from tenure.core.errors import TenureError
+from tenure.core.errors import Ambiguous, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.user_state import (
     is_own,
@@ -56,6 +56,10 @@ _UNANSWERED = limits.CLAIM_UNANSWERED
 
 class NoReceipt(TenureError):
     code = "NO_RECEIPT"
+
+
+class AmbiguousClaim(Ambiguous):
+    """Several claims fit, or one was lost: which is meant is not known, and nothing says that another holds it."""
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -252,6 +256,8 @@ class Receipts:
             if claim["state"] != "active" and (claim["task"], claim["generation"]) not in forgiven
         ]
         held = [kept for kept in live if (kept.task, kept.generation) in living]
+        if wanted is not None and not any(wanted.fits(kept) for kept in every):
+            raise self._none(wanted.task)
         if lost:
             # The only claim was lost: it is unambiguous, and its result is kept as refused.
             own = [kept for kept in every if (kept.task, kept.generation) == (lost[0]["task"], lost[0]["generation"])]
@@ -273,14 +279,15 @@ class Receipts:
         lost = (os.path.join(folder, name) for folder in folders for name in listed(folder) if name.endswith(LOST))
         return any(_age(path) < DAY for path in lost)
 
-    def _several(self, held: list[Kept], lost: Sequence[Mapping[str, Any]]) -> NoReceipt:
+    def _several(self, held: list[Kept], lost: Sequence[Mapping[str, Any]]) -> AmbiguousClaim:
         names = [f"{kept.name} (held)" for kept in held]
         names += [f"{claim['ref']}@{claim['generation']} ({str(claim['reason']).lower()})" for claim in lost]
         why = "one of its claims was lost" if lost else f"it holds {len(held)} tasks"
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-        return NoReceipt(
+        more_hint = "; the answer to that name shows whether you still hold it" if lost else ""
+        return AmbiguousClaim(
             f"ambiguous claim: agent {self.agent} in session {self.session}: {why}: {', '.join(names[:10])}{more}",
-            "name it as KEY@GENERATION, or set TENURE_TASK to it; `tenure claim` printed both",
+            f"name it as KEY@GENERATION, or set TENURE_TASK to it; `tenure claim` printed both{more_hint}",
         )
 
     def _none(self, task: str | None) -> NoReceipt:

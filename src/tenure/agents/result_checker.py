@@ -17,11 +17,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.client import Client
-from tenure.config import shared_file
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, StoreError, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
+from tenure.locations import shared_file
 
 if TYPE_CHECKING:
     from tenure.validators.commands import Command

@@ -25,7 +25,8 @@ LOOP = """\
 How: `tenure claim [TASK]` takes one; `tenure progress "…"` after each step; \
 `tenure checkpoint save --next-action "…"` before you stop or your context fills up; \
 end with `tenure done -s "…"`, `tenure fail -m "…"` or `tenure release`.
-STALE or exit code 6: another agent holds it; stop, do not commit that work. Sub-agents pass `--receipt R`."""
+STALE or exit code 6: another agent holds it; stop, do not commit that work. Exit code 4: name the claim (`B-003@2`). \
+Sub-agents pass `--receipt R`."""
 
 UNDER_A_RUNNER = """\
 How: `tenure run` started you on this task and submits your last message as its result when you end. Do not claim \

@@ -22,9 +22,9 @@ import msgspec
 from tenure.agents import fences, git
 from tenure.agents.checkouts import named
 from tenure.client import Client
-from tenure.config import upward
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.ids import parse_key, parse_receipt
+from tenure.locations import upward
 from tenure.user_state import read_record, write_private
 
 FOLDER = "worktrees"
@@ -253,12 +253,12 @@ def left_unsaved(folder: str, key: str, path: str) -> list[str]:
 def commit_all(worktree: Worktree | str, message: str) -> str | None:
     """Commit all changes of the worktree; returns the commit's id, or None if there are none.
 
-    The user's hooks run. If one refuses, CommitRefused: the changes stay staged.
+    Hooks that the user has for all repositories run. If one refuses, CommitRefused: the changes stay staged.
     """
     path = worktree if isinstance(worktree, str) else worktree.path
     if not git.changes(path):
         return None
-    git.ask(path, "add", "--all", "--", ":/")
+    git.add_all(path)
     record = record_here(path)
     if record is not None:
         message = git.with_trailers(path, message, trailers(record.key, record.generation))

@@ -40,7 +40,7 @@ TABLE = (
     Exit(0, "ok", "ok"),
     Exit(1, "no store here", errors="NO_STORE"),
     Exit(2, "usage: an unknown verb or option", errors="USAGE"),
-    Exit(3, "no task to claim", "nothing"),
+    Exit(3, "no task to claim; of `run`, also: only tasks that wait for a person are left", "nothing"),
     Exit(4, "not found", "missing", "NOT_FOUND AMBIGUOUS HISTORY_PRUNED"),
     Exit(5, "already claimed by another", "held"),
     Exit(

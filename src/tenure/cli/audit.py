@@ -200,7 +200,7 @@ def verify_access(run: Run, given: Namespace) -> Answer:
     """Check that no line of an access log was changed, removed, inserted or moved; print its head.
 
     Keep the head elsewhere: with --head a chain that was cut off, or computed again, is found as well. A line that a
-    crash has torn is named, and is not a fault. Exit code 8 with findings.
+    crash has torn is named, and is not a fault; lines that the server could not write are. Exit code 8 with findings.
     """
     expected = _spelt(given.head) if given.head else None
     with ExitStack() as stack:
@@ -208,7 +208,7 @@ def verify_access(run: Run, given: Namespace) -> Answer:
         found = check(files, expected)
     value = {
         "ok": not found.findings, "lines": found.lines, "first": found.first, "head": str(found.head),
-        "findings": found.findings, "torn": found.torn,
+        "findings": found.findings, "torn": found.torn, "lost": found.lost,
     }  # fmt: skip
     lines = [*found.findings, *found.torn]
     if not found.findings:

@@ -11,10 +11,11 @@ from tenure.agents.quotations import as_json
 from tenure.cli.main import Answer, Run, answered, arg, options
 from tenure.cli.option_kinds import lease, pair, seconds
 from tenure.cli.text_format import lasting, plain
-from tenure.core import limits
+from tenure.core import claims, limits
 from tenure.core.errors import RequestIdReused, TenureError
 from tenure.core.lifecycle import HELD
-from tenure.core.outcomes import Outcome
+from tenure.core.outcomes import Outcome, each_once
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.agents.receipts import Kept, Request
@@ -41,7 +42,13 @@ def filters_of(given: Namespace) -> dict[str, Any]:
 @options(
     arg("task", nargs="?", help="the task; else the best one you may take"),
     arg("--lease", type=lease, metavar="SECONDS", help="length of the lease (or 30m, 2h, auto)"),
-    arg("--wait", type=seconds, default=0.0, metavar="SECONDS", help="wait that long for a ready task"),
+    arg(
+        "--wait",
+        type=seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="wait that long for a ready task, or for the named one",
+    ),
     arg("-n", type=int, default=1, metavar="N", help="take up to N tasks"),
     arg("--like", action="store_true", help="with -n: all of the type and track of the first"),
     arg(
@@ -156,7 +163,7 @@ def _ask(run: Run, given: Namespace, asked: dict[str, Any], request_id: str) -> 
     outcome = ask()
     if outcome.outcome in ("NO_TASK", "DENIED_ACTIVE_CLAIM") and _is_freed(run):
         outcome = ask()
-    if outcome.outcome == "NO_TASK" and given.wait:
+    if given.wait and (outcome.outcome == "NO_TASK" or claims.may_end(outcome)):
         outcome = ask(given.wait)
     return outcome
 
@@ -256,18 +263,21 @@ def briefing_text(outcome: Outcome, brief: Mapping[str, Any], *, is_only: bool =
         lines += [f"model    {outcome.model} ({outcome.why})"]
     if outcome.secrets:  # not their values: what a terminal shows, an agent reads
         names = ", ".join(map(plain, outcome.secrets))
-        lines += [f"secrets  {names}; `tenure show {task.get('ref')} --receipt …` prints them"]
+        lines += [f"secrets  {names}; `tenure show {shell_word(str(task.get('ref')))} --receipt …` prints them"]
     lines += ["", plain(task.get("title", "")), *asked_of(brief)]
     for name in ("constraints", "output", "touches"):
         if task.get(name):
             lines += [f"{name}: {_short(task[name])}"]
-    for block in text_of(parts_of(brief, most=MOST_SHOWN, rest=f"tenure show {task.get('ref')} --json"), ""):
+    for block in text_of(
+        parts_of(brief, most=MOST_SHOWN, rest=f"tenure show {shell_word(str(task.get('ref')))} --json"), ""
+    ):
         lines += ["", block]
     if outcome.unfinished:
         lines += ["", f"This session also holds: {', '.join(outcome.unfinished)}"]
-    lines += ["", f'Then: tenure done {claim} -s "what you did"   (or: fail {claim} -m "why", release {claim})']
+    own = shell_word(claim)
+    lines += ["", f'Then: tenure done {own} -s "what you did"   (or: fail {own} -m "why", release {own})']
     if is_only:
-        lines += [f"export TENURE_TASK={claim}"]
+        lines += [f"export TENURE_TASK={own}"]
     return "\n".join(lines)
 
 
@@ -278,7 +288,7 @@ def summary(task: Mapping[str, Any]) -> str:
 def nothing(outcome: Outcome) -> str:
     lines = [f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome]
     if outcome.counts:
-        lines += ["  " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in outcome.counts.items() if n)]
+        lines += ["  " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in each_once(outcome.counts).items())]
     if outcome.unfinished:
         lines += [f"  this session holds: {', '.join(outcome.unfinished)}"]
     if outcome.hint:

@@ -247,7 +247,7 @@ def _lost(run: Run) -> LostStore | None:
 def _make_folder(lost: LostStore) -> None:
     """What `init` puts beside a store: it was lost with it."""
     from tenure.agents import new_store
-    from tenure.config import DATABASE, FOLDER
+    from tenure.locations import DATABASE, FOLDER
 
     folder = os.path.dirname(lost.path)
     if (os.path.basename(folder), os.path.basename(lost.path)) == (FOLDER, DATABASE):

@@ -8,6 +8,7 @@ from __future__ import annotations
 _TABLE = """
 claim | claim | claim B-003 --lease 2h
 next | next | next --track B --json
+results | results B-003 | results B-003 --kept
 start | start | start B-003@1
 progress | progress "tests pass" --percent 60 | progress B-003 "half of it" --done-in 20m
 checkpoint save | checkpoint save --next-action "write the tests" | checkpoint save B-003 --data @state.json

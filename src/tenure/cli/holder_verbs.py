@@ -73,7 +73,8 @@ def _checked(run: Run, given: Namespace) -> Any:
     arg("-m", "--reason", type=contents, default="", metavar="TEXT", help="what went wrong"),
     arg("--class", dest="error_class", default="task", metavar="CLASS",
         help="task, crash, timeout, invalid_output (count as an attempt); permanent (never retried); environment, "
-        "auth_failure, rate_limit, upstream_timeout (do not count)"),
+        "auth_failure, rate_limit, upstream_timeout (do not count, unless the task's retry_on names them); "
+        "budget_exceeded (pauses it until its budget is raised)"),
     arg("--retry-after", type=seconds, metavar="SECONDS", help="with rate_limit: when to try again"),
     arg("--model", metavar="NAME", help="with rate_limit: which model"),
     arg("--all", action="store_true", help="every task that you hold in this session"),

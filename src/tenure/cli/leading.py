@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenure.agents.leader_process import LeaderProcess, Place, fleet_here, messaging_here
-from tenure.config import FOLDER
+from tenure.locations import FOLDER
 from tenure.server.coordinator import Note, coordinator_of
 
 if TYPE_CHECKING:

@@ -76,13 +76,8 @@ def _followed(run: Run, first: list[EventView], where: dict[str, Any]) -> Iterat
         is_news = run.client.wait_for_news(seen, POLL)
 
 
-# Their agent is the holder whose claim they end; the message is of the person who did it.
-BY_A_PERSON = frozenset({"task.paused", "task.reassigned", "task.recovered", "task.cancelled", "task.aborted"})
-
-
 def line(event: Mapping[str, Any]) -> str:
-    names = ("user", "agent") if event["kind"] in BY_A_PERSON else ("agent", "user")
-    who = next((event[name] for name in names if event.get(name)), "")
+    who = event.get("agent") or event.get("user") or ""
     subject = event.get("key") or ""
     if event.get("generation"):
         subject += f"@{event['generation']}"

@@ -92,6 +92,7 @@ _WITH_VALUE = {name for names, settings in SHARED if "action" not in settings fo
 _WITHOUT_VALUE = {name for names, settings in SHARED if "action" in settings for name in names}
 
 
+LONG_LIVED = ("daemon", "gateway", "run", "serve")  # they hold keys, and start or serve what must not read them
 STARTS_AGENTS = ("run", "pool set")  # their --agent names a program, not the caller
 
 
@@ -217,7 +218,7 @@ class Run:
         self, url: str, *, role: str | None = None, create: bool = False, tenant: str | None = None
     ) -> NotingClient:
         from tenure.cli.noted_client import NotingClient, Patience
-        from tenure.config import homes_of, without_password
+        from tenure.config import homes_of, leader_lease_of, without_password
 
         who, tables = self.who, None
         if self.setting("prices") or self.setting("tiers"):
@@ -230,7 +231,7 @@ class Run:
             homes=homes_of(self.settings), agent=who.agent,
             session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
-            task_defaults=self._task_defaults,
+            task_defaults=self._task_defaults, leader_lease=leader_lease_of(self.settings),
             allow_http=bool(self._trusted("webhooks.allow_http")), networks=self._networks,
             pause=Patience(without_password(url)),
         )  # fmt: skip
@@ -417,6 +418,12 @@ def _run(words: list[str]) -> int:
     given = parser.parsed([*before, *_joined(rest)])
     call(name)
     run = Run(given, name)
+    from tenure.config import SECRET_VARIABLES
+
+    if name in LONG_LIVED or any(run.environ.get(secret) for secret in SECRET_VARIABLES):
+        from tenure.processes.private_memory import keep_private
+
+        keep_private()
     text_format.display = run.display
     began, code = time.perf_counter(), 70  # measures the command, for the log
     try:

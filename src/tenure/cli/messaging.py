@@ -277,7 +277,7 @@ def test_notices(run: Run, given: Namespace) -> Answer:
     if not channels:
         known = [one.name for one in messaging.channels]
         what = f"channel {given.name[:80]!r}{suggestion(given.name, known)}" if given.name else "channel for notices"
-        raise NotFound(f"no {what} in the settings", "set url or command in [notify.NAME] of .tenure/config.toml")
+        raise NotFound(f"no {what} in the settings", f"set url or command in [notify.NAME] of {run.settings.own_file}")
     now = run.client.now()
     notice = Notice(kind="test", at=now, text="a test: notices arrive here", project=run.project)
     answers: dict[str, str | None] = {}

@@ -54,8 +54,10 @@ class NotingClient(Client):
                 self._noted(answer)
         return answers
 
-    def put_artifact(self, receipt: str, name: str, content: Any, *, type: str | None = None) -> Stored:
-        stored = super().put_artifact(receipt, name, content, type=type)
+    def put_artifact(
+        self, receipt: str, name: str, content: Any, *, type: str | None = None, word: str | None = None
+    ) -> Stored:
+        stored = super().put_artifact(receipt, name, content, type=type, word=word)
         self._noted(stored)
         return stored
 

@@ -84,13 +84,14 @@ def _lines(names: list[str], answers: list[Outcome | TenureError], is_dry: bool)
         lines += [f"{name}: {code}{': ' + answer.message if answer.message else ''}"]
     undoable = [a.command_id for a in answers if isinstance(a, Outcome) and a.command_id]
     if undoable and not is_dry:
-        lines += [f"to undo: tenure undo {' '.join(undoable[:20])}{' …' if len(undoable) > 20 else ''}"]
+        several = " ".join(map(shell_word, undoable[:20]))
+        lines += [f"to undo: tenure undo {several}{' …' if len(undoable) > 20 else ''}"]
     return "\n".join(lines)
 
 
 def _one_text(outcome: Outcome) -> str:
     """One outcome, with the command that takes it back."""
-    undo = f"\n  to undo: tenure undo {outcome.command_id}" if outcome.command_id and outcome.ok else ""
+    undo = f"\n  to undo: tenure undo {shell_word(outcome.command_id)}" if outcome.command_id and outcome.ok else ""
     return outcome_text(outcome) + undo
 
 
@@ -156,7 +157,7 @@ adopt = verb_of(
     c.Adopt,
     "Accept a result that was refused and kept.",
     TASK,
-    arg("--kept", metavar="RESULT", help="the id of a kept result (else the newest); `history` shows them"),
+    arg("--kept", metavar="RESULT", help="the id of a kept result (else the newest); `results` shows them"),
     arg("--supersede", action="store_true", help="also while it is held"),
     arg("-m", "--note", default="", metavar="TEXT", help="why"),
     result="kept",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -90,14 +90,15 @@ def reorder(run: Run, given: Namespace) -> Answer:
 @options()
 def limits(run: Run, given: Namespace) -> Answer:
     """List the limits of the project: the value of each, where it comes from, and how much of it is used."""
-    return shown(run.client.project_limits(), lambda found: _limits(found) + _preset(run))
+    return shown(run.client.project_limits(), lambda found: _limits(found) + _preset(run, found))
 
 
-def _preset(run: Run) -> str:
-    from tenure.core.compliance import DAYS
+def _preset(run: Run, found: Sequence[Mapping[str, Any]]) -> str:
+    from tenure.core import compliance
 
     name = run.client.settings()["compliance"]
-    return f"\npreset {name}: history and access log are kept for at least {DAYS[name]} days" if name in DAYS else ""
+    kept = next(one["value"] for one in found if one["name"] == compliance.LIMIT)
+    return f"\n{compliance.retention_text(name, kept)}" if name in compliance.DAYS else ""
 
 
 def _limits(found: list[dict[str, Any]]) -> str:

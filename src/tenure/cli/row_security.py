@@ -27,14 +27,18 @@ def rls(run: Run, given: Namespace) -> Answer:
     open the store with the role; the owner, superusers and roles with BYPASSRLS are refused. It can be run again.
     """
     run.must_own()
-    url = run.environ.get("TENURE_OWNER_URL") or run.home.url
-    if not url.startswith(("postgresql://", "postgres://")):
+    owner, named = run.environ.get("TENURE_OWNER_URL"), run.setting("url")
+    url = owner or run.home.url
+    other = next((one for one in (named, url) if one and not one.startswith(("postgresql://", "postgres://"))), None)
+    if other is not None:
         raise InvalidInput(
-            f"{without_password(url)}: row-level security needs a store in PostgreSQL",
+            f"{without_password(other)}: row-level security needs a store in PostgreSQL",
             "In other stores the program alone separates tenants; see the how-to on separating tenants.",
         )
     from tenure.stores.postgres import row_security
 
+    if owner and named:
+        row_security.check_owner(owner, named)
     if given.action == CHECK:
         return _checked(row_security.check(url, given.role), without_password(url))
     if given.only_print:

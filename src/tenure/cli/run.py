@@ -18,12 +18,14 @@ from tenure.cli.claim import FILTERS, filters_of
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import contents, lease, seconds
 from tenure.core import limits
-from tenure.core.errors import close_all
+from tenure.core.child_environments import ChildKind, for_child
+from tenure.core.errors import TenureError, close_all
 from tenure.core.ids import fitted_name
 
 if TYPE_CHECKING:
     from tenure.agents.leader_process import LeaderProcess
     from tenure.agents.runner.neighbours import RunnerHere
+    from tenure.agents.runner.remains import Remains
     from tenure.agents.runner.shared import Options, Shared
     from tenure.cli.live_lines import LiveLines
     from tenure.client import Client
@@ -64,7 +66,8 @@ def run(run: Run, given: Namespace) -> Answer | int:
 
     Runs until Ctrl-C: once lets running agents finish, twice ends them and gives their tasks back. An agent gets its
     task as a prompt on stdin; its last message is the result. A command submits what it prints and fails by its exit
-    code.
+    code. A run that ends by itself exits with 8 where a task of it is a dead letter, its result was refused or has not
+    landed, and with 3 where nothing was claimed (--once) or only tasks that wait for a person are left (--until-empty).
     """
     from tenure.agents.runner.neighbours import joining
     from tenure.agents.runner.runner import Runner
@@ -100,6 +103,7 @@ def run(run: Run, given: Namespace) -> Answer | int:
             if leader is not None:
                 leader.start()
             shared = runner.run()
+        remains = _remains(shared, client)
     finally:
         first = [] if live is None else [_quietly(live.close)]
         if leader is not None:
@@ -107,7 +111,17 @@ def run(run: Run, given: Namespace) -> Answer | int:
         handlers = (partial(signal.signal, number, handler) for number, handler in before.items())
         records = () if record is None else (_quietly(partial(os.unlink, record)),)
         close_all(*first, *handlers, *records, runner.client.close)
-    return _answer(shared, chosen, time.monotonic() - began)
+    return _answer(shared, chosen, remains, time.monotonic() - began)
+
+
+def _remains(shared: Shared, client: Client) -> Remains:
+    from tenure.agents.runner.remains import Remains, remains_of
+
+    try:
+        return remains_of(shared, client)
+    except TenureError as error:  # the work is done; its rest cannot be read
+        shared.say(error.message)
+        return Remains()
 
 
 def _read_key() -> None:
@@ -184,7 +198,8 @@ def _options(
         route=given.route or bool(run.setting("run.route")),
         filters=filters_of(given),
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
-        lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
+        lease=given.lease, heartbeat=run.setting("agents.heartbeat"), grace=given.grace,
+        bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
         worktree=worktree, land=land, onto=onto, spawn=given.spawn, task=given.task,
         sign=given.sign or bool(run.setting("run.sign")), unpriced=given.unpriced,
         prices=file_of(run.settings, "prices"),
@@ -290,7 +305,8 @@ def _bwrap(run: Run) -> str:
     path = shutil.which("bwrap", path=run.environ.get("PATH"))
     if path is None:
         raise NoProgram("--bwrap: bwrap is not installed", "install bubblewrap, or run without --bwrap")
-    tried = subprocess.run([path, *BWRAP, "--", "true"], capture_output=True, text=True, check=False)
+    env = for_child(ChildKind.PROGRAM, run.environ)
+    tried = subprocess.run([path, *BWRAP, "--", "true"], capture_output=True, text=True, check=False, env=env)
     if tried.returncode != 0:
         raise NoProgram(f"--bwrap: bwrap does not work here: {tried.stderr.strip()}", "run without --bwrap")
     return path
@@ -329,10 +345,11 @@ def _quietly(write: Callable[P, None]) -> Callable[P, None]:
     return written
 
 
-def _answer(shared: Shared, chosen: Options, took: float) -> Answer:
+def _answer(shared: Shared, chosen: Options, remains: Remains, took: float) -> Answer:
     from tenure.agents.runner.runner import summary_of
     from tenure.agents.runner.shared import ONCE
-    from tenure.cli.answers import exit_of
+    from tenure.cli.answers import OF_ERROR, exit_of
+    from tenure.client.handles import TaskFailed
 
     value = summary_of(shared, took)
     counts = ", ".join(f"{count} {what}" for what, count in sorted(shared.counts.items())) or "no task"
@@ -354,9 +371,14 @@ def _answer(shared: Shared, chosen: Options, took: float) -> Answer:
         code = exit_of(shared.denied.outcome)
     elif shared.stopping.is_set():
         code = 130
-    elif chosen.mode == ONCE and not shared.counts:
+    elif remains.has_failed:
+        value["error"] = {"code": TaskFailed.code, "message": "; ".join(remains.lines)}
+        code = OF_ERROR[TaskFailed.code]
+    elif remains.waits or (chosen.mode == ONCE and not shared.counts):
         code = 3
+    value["remains"] = remains._asdict()
     if not shared.counts and shared.fatal is None and not shared.terminated and not shared.stopping.is_set():
         value["message"] = "no task was ready: the queue is empty, or all of it waits; `tenure ready` says why"
         text = value["message"]
+    text = "\n".join((text, *remains.lines))
     return Answer(value, text, code)

@@ -34,7 +34,7 @@ def rotate(run: Run, given: Namespace) -> Answer:
     else:
         lines = [run.client.rotate_data_key().check().message]
     if given.reseal:
-        value["resealed"] = _reseal(run)
+        value["resealed"], _ = _reseal(run)
         lines.append(f"{run.project}: secrets sealed again: {value['resealed']}")
     return Answer({**value, "messages": lines}, "\n".join(lines))
 
@@ -56,11 +56,29 @@ def _in_all_projects(run: Run, *, lost: bool) -> list[str]:
     return lines or [nothing]
 
 
-def _reseal(run: Run) -> int:
-    count, after = 0, None
+@options()
+def seal(run: Run, given: Namespace) -> Answer:
+    """Seal the texts of this project that are secret by their name and were stored as given, without a master key.
+
+    Tasks, schedules, triggers and the ends of plans; a task that somebody holds is left, run it again later. The log,
+    archived tasks and backups keep what they have: replace those secrets where they are used.
+    """
+    run.must_own()
+    sealed, left = _reseal(run, plain=True)
+    lines = [f"{run.project}: texts sealed: {sealed}"]
+    lines += [*left[:5], *([f"… and {len(left) - 5} more"] if len(left) > 5 else [])]
+    if sealed:
+        lines.append("the log, archived tasks and backups still have them: replace these secrets where they are used")
+    return Answer({"project": run.project, "sealed": sealed, "left": left}, "\n".join(lines))
+
+
+def _reseal(run: Run, *, plain: bool = False) -> tuple[int, list[str]]:
+    """How many were sealed, and a line about each task that was left."""
+    count, left, after = 0, list[str](), None
     while True:
-        outcome = run.client.reseal(after).check()
+        outcome = run.client.reseal(after, plain=plain).check()
         count += (outcome.counts or {}).get("resealed", 0)
+        left += outcome.warnings or ()
         after = outcome.next
         if after is None:
-            return count
+            return count, left

@@ -57,7 +57,7 @@ def serve(run: Run, given: Namespace) -> int:
     names = ("host", "port", "tls_cert", "tls_key", "store_wait", "workers")
     flags = {f"serve.{name}": getattr(given, name) for name in names}
     settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
-    client = _client(run, settings)  # first: the project may be read from the store
+    client = _client(run, settings, warns=True)  # first: the project may be read from the store
     site = Site(
         settings,
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
@@ -94,11 +94,12 @@ def _workers(settings: Mapping[str, Value]) -> int:
     return count
 
 
-def _client(run: Run, settings: Settings, listening: socket | None = None) -> Client:
+def _client(run: Run, settings: Settings, listening: socket | None = None, *, warns: bool = False) -> Client:
     """The store's client; waits for a server that is unavailable for a moment.
 
     Meanwhile probes and scrapes are answered, at `listening` or where the server will listen.
     """
+    from tenure.engine.secrets import plain_values
     from tenure.server.logs import ServerLog
     from tenure.server.serve import waiting_server
     from tenure.server.store_wait import ended_by_signals, open_with_retries
@@ -107,10 +108,13 @@ def _client(run: Run, settings: Settings, listening: socket | None = None) -> Cl
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
     try:
         with ended_by_signals(), waiting_server(settings, listening) as waiting:
-            return open_with_retries(
+            client = open_with_retries(
                 lambda: _home_client(run), lambda away: may_come_back(run.own_home.url, away),
                 settings["serve.store_wait"].value, log.warning, meanwhile=waiting.start,
             )  # fmt: skip
+        if warns and (seen := plain_values.seen_in(client.engine)):
+            log.warning("; ".join(plain_values.told(seen)), part="secrets")
+        return client
     finally:
         log.close()
 

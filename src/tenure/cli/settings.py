@@ -9,22 +9,10 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.text_format import table
-from tenure.config import (
-    FOLDER,
-    LOCAL,
-    SETTINGS,
-    SHARED,
-    BadConfig,
-    Settings,
-    checked,
-    find_folder,
-    read_settings,
-    setting_of,
-    shared_file,
-    without_password,
-)
-from tenure.core.errors import NoStore
+from tenure.config import SETTINGS, BadConfig, Settings, checked, read_settings, setting_of, without_password
+from tenure.core.errors import TenureError
 from tenure.core.setting_values import Priority, Seconds, from_text
+from tenure.locations import LOCAL, SHARED, find_folder, local_files, shared_file
 from tenure.trust.risky_settings import shown
 
 
@@ -40,7 +28,7 @@ def config(run: Run, given: Namespace) -> Answer:
     With a value, or --unset, one is changed in its file. Errors in a file or variable are reported; the other settings
     are shown.
     """
-    problems: list[BadConfig] = []
+    problems: list[TenureError] = []
     run.settings = read_settings(
         run.folder, run.environ, {"project": given.project, "tenant": given.tenant}, problems=problems
     )
@@ -91,7 +79,9 @@ def _changed(run: Run, given: Namespace) -> Answer:
     path = _file(run, is_shared=given.shared)
     try:
         before = read(path)
-        after = _edited(path, before or "", key, None if given.unset else _as_toml(path, key, given.value))
+        after = _edited(
+            path, before or "", key, None if given.unset else _as_toml(path, key, given.value, is_shared=given.shared)
+        )
         if after != (before or ""):
             write(path, after, mode=None if given.shared else 0o600)
     except CannotMerge as error:
@@ -108,17 +98,19 @@ def _changed(run: Run, given: Namespace) -> Answer:
 
 
 def _file(run: Run, *, is_shared: bool) -> str:
+    """The file that a change is written to; a missing `.tenure` is made as by `init`."""
+    from tenure.agents import new_store
+
     folder = find_folder(run.folder)
     if is_shared:
         return shared_file(run.folder) or os.path.join(os.path.dirname(folder) if folder else run.folder, SHARED)
-    if folder is None:
-        raise NoStore(
-            f"there is no {FOLDER} in {run.folder} or above", "`tenure init` makes one; or write tenure.toml: --shared"
-        )
-    return os.path.join(folder, LOCAL)
+    files = local_files(run.folder)
+    if files:
+        return files[-1]
+    return os.path.join(folder or new_store.make_folder(new_store.place_for(run.folder)), LOCAL)
 
 
-def _as_toml(path: str, key: str, text: str) -> Any:
+def _as_toml(path: str, key: str, text: str, *, is_shared: bool) -> Any:
     """The value as the file has it: a duration and a priority as they were written."""
     from tenure.core.errors import InvalidInput
 
@@ -131,7 +123,7 @@ def _as_toml(path: str, key: str, text: str) -> Any:
         value = text
     if kind is Priority and text.isdigit():
         value = int(text)
-    checked(path, key, value)
+    checked(path, key, value, is_shared=is_shared)
     return value
 
 

@@ -40,7 +40,8 @@ def init(run: Run, given: Namespace) -> Answer:
     """
     from tenure.agents import new_store
     from tenure.agents.recipes import found_agents
-    from tenure.config import DATABASE, FOLDER, without_password
+    from tenure.config import home_at, without_password
+    from tenure.locations import DATABASE, FOLDER, find_folder
     from tenure.store_folder import lost_at
     from tenure.stores.open_store import path_of
 
@@ -54,6 +55,7 @@ def init(run: Run, given: Namespace) -> Answer:
         url = os.path.join(folder, DATABASE)
     elif (path := path_of(url)) is not None:
         lost = lost_at(os.path.realpath(path), run.environ)
+    run.home = home_at(url, folder or find_folder(run.folder), run.settings)  # also where nothing is found yet
     is_new = not _is_there(run, url)
     if is_new and folder is not None:
         if run.settings["project"].origin in ("default", *_other_projects(run, folder)):
@@ -117,7 +119,8 @@ def _set_up_lines(value: dict[str, Any]) -> list[str]:
 
 def _other_projects(run: Run, folder: str) -> list[str]:
     """The name that `init` gave to the store of a folder above: not this one's."""
-    from tenure.config import PROJECT, find_folder
+    from tenure.config import PROJECT
+    from tenure.locations import find_folder
 
     above = find_folder(os.path.dirname(os.path.dirname(folder)))
     return [os.path.join(above, PROJECT)] if above else []
@@ -156,7 +159,8 @@ def _welcome(value: dict[str, Any], more: Sequence[str] = ()) -> str:
     found = {name: why for name, why in value.get("found_agents", {}).items() if name not in is_set_up}
     if found:
         names = ", ".join(f"{name} ({why})" for name, why in found.items())
-        lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   shows them how to use it"]
+        way = f"tenure setup {' '.join(map(shell_word, found))}"
+        lines += [f"Agents found: {names}.", f"  {way}   shows them how to use it"]
     lines += [*more, 'Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what you did"']
     return "\n".join(lines)
 
@@ -204,7 +208,7 @@ def _named(run: Run, names: str) -> list[str]:
 def _root(run: Run) -> str:
     """The worktree that is set up; the store may be that of another."""
     from tenure.agents.new_store import worktree_of
-    from tenure.config import find_folder
+    from tenure.locations import find_folder
 
     return worktree_of(run.folder) or os.path.dirname(find_folder(run.folder) or "") or os.path.realpath(run.folder)
 
@@ -221,7 +225,7 @@ def _place(run: Run, is_global: bool) -> SetupTarget:
 def _memory_file(run: Run, is_global: bool) -> str:
     """Beside the store; for the user's own settings, and where there is no store, in the user's state folder."""
     from tenure.agents.recipes.setup_record import NAME
-    from tenure.config import find_folder
+    from tenure.locations import find_folder
     from tenure.user_state import user_state
 
     folder = None if is_global else find_folder(run.folder)
@@ -248,7 +252,7 @@ def _gates(place: SetupTarget, names: list[str]) -> list[dict[str, Any]]:
 
     gates = [{"agent": name, **gate._asdict()} for name in names for gate in by_name(name).gates(place)]
     if names and not place.is_global and not is_on_path(place.environ):
-        text = "put `tenure` on the PATH, as `uv tool install tenure` does: the files name it"
+        text = "put `tenure` on the PATH, as `uv tool install .` in a checkout does: the files name it"
         gates.append({"agent": "all", "text": text, "is_open": False})
     return gates
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tenure.core.views import TaskView
 
 TITLE = 60
+WHY = 200
 PAGE = limits.LISTED
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
@@ -157,7 +158,9 @@ def show(run: Run, given: Namespace) -> Answer:
         return Answer({**wire(found), **more}, lambda: task_text(found, brief))
     held = parse_receipt(given.receipt).name
     if held != found["ref"]:
-        raise InvalidInput(f"this is a receipt of {held}, not of {found['key']}", f"tenure show {held} --receipt …")
+        raise InvalidInput(
+            f"this is a receipt of {held}, not of {found['key']}", f"tenure show {shell_word(held)} --receipt …"
+        )
     opened = run.client.open_secrets(given.receipt).check()
     secrets = opened.secrets or {}
     lines = [f"{plain(name)}  {plain(value)}" for name, value in secrets.items()] or ["no secrets"]
@@ -173,6 +176,7 @@ def task_text(task: Mapping[str, Any], brief: Mapping[str, Any]) -> str:
     state = style(task["state"], MARKS[task["state"]].colour)
     facts: list[tuple[str, Any]] = [
         ("state", f"{state}{', ' + plain(task['reason']) if task.get('reason') else ''}"),
+        ("dead letter", plain(task.get("dead_letter") or "")),
         ("priority", f"{task['tier']} ({task['priority']})"),
         ("when lost", task["on_lost"] if task["on_lost"] != "retry" else ""),
         ("retries", ", ".join(f"{name} {value}" for name, value in wire(task["retry"]).items())),
@@ -199,14 +203,14 @@ def task_text(task: Mapping[str, Any], brief: Mapping[str, Any]) -> str:
     for name in ("constraints", "output", "metadata"):
         if task.get(name):
             lines += ["", f"{name}: {as_json(task[name], indent=2)}"]
-    for block in text_of(parts_of(brief, rest=f"tenure show {task['ref']} --json"), ""):
+    for block in text_of(parts_of(brief, rest=f"tenure show {shell_word(task['ref'])} --json"), ""):
         lines += ["", block]
     if "result" in task:
         result = task["result"]
         by = plain(result["agent"])
         lines += ["", QUOTED, f"result of generation {result['generation']} by {by}: {plain(result['summary'])}"]
         if result.get("data") is not None:
-            lines += [fenced(result["data"], f"tenure show {task['ref']} --json")]
+            lines += [fenced(result["data"], f"tenure show {shell_word(task['ref'])} --json")]
     return "\n".join(lines)
 
 
@@ -298,7 +302,7 @@ def _remedy(verb: str, ref: str) -> str:
 
 @options(arg("--resolved", action="store_true", help="also reviewed ones"))
 def dlq(run: Run, given: Namespace) -> Answer:
-    """List dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
+    """List dead letters: tasks that are not tried again and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
     return shown(run.client.dead_letters(resolved=given.resolved), _letters)
 
 
@@ -308,6 +312,7 @@ def _letters(letters: Sequence[Mapping[str, Any]]) -> str:
         poison = ", at least two agents failed it" if letter["poison_pill"] else ""
         cost = f", {paid(letter['usage'])}" if letter["usage"] else ""
         lines += [f"{letter['key']}  since {moment(letter['dead_lettered_at'])}{poison}{cost}"]
+        lines += [f"  {shorten(plain(letter.get('why') or letter['error']), WHY)}"]
         for failure in letter["history"]:
             took = f" after {lasting(failure['duration'])}" if failure.get("duration") else ""
             took += f" and {money(failure['usage']['cost_usd'])}" if (failure["usage"] or {}).get("cost_usd") else ""
@@ -337,6 +342,24 @@ def history(run: Run, given: Namespace) -> Answer:
         return Answer(wire(claims))
     task = run.client.show(given.task, at=at)
     return Answer(None, f"{headline(task, len(claims))}\n\n{fitted(claims, run.client.status(at=at)['now'])}")
+
+
+@options(TASK, arg("--kept", action="store_true", help="only refused results, which `adopt` can accept"))
+def results(run: Run, given: Namespace) -> Answer:
+    """Show every result that was submitted for a task, with its data; oldest first.
+
+    A refused result is kept: read it here, then `tenure adopt TASK --kept RESULT` accepts it.
+    """
+    found = [one for one in run.client.results(given.task) if not (given.kept and one["accepted"])]
+    return shown(found, lambda found: "\n\n".join(_result_text(one, given.task) for one in found) or "no results")
+
+
+def _result_text(result: Mapping[str, Any], task: str) -> str:
+    fate = "accepted" if result["accepted"] else f"refused ({result['reason']}), kept"
+    by = f"generation {result['generation']} of {plain(result['agent'])} in session {plain(result['session'])}"
+    lines = [f"{style(result['id'], 'bold')}  {fate}", f"{by}, {moment(result['submitted_at'], 0)}", QUOTED]
+    lines += [plain(result["summary"])] if result["summary"] else []
+    return "\n".join([*lines, fenced(result["data"], f"tenure results {shell_word(task)} --json")])
 
 
 def headline(task: Mapping[str, Any], generations: int) -> str:
@@ -417,13 +440,16 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
     return f"{text}: {shorten(why, 90)}" if why else text
 
 
+REPORTED = " (reported by its holder)"
+
+
 def _landings(claim: Mapping[str, Any]) -> list[str]:
     """A landing is recorded before its branch moves: that it moved is certain of the last ones of an accepted claim."""
     last = {landing["branch"]: landing["new"] for landing in reversed(claim.get("landings") or ())}
     is_done = claim["release_reason"] in ("COMPLETED", "SUBMITTED")
     return [
         f"└ {'landed' if is_done and last[landing['branch']] == landing['new'] else 'began to land'}"
-        f" {landing['new'][:12]} on {plain(landing['branch'])}"
+        f" {landing['new'][:12]} on {plain(landing['branch'])}{REPORTED if landing.get('reported', True) else ''}"
         for landing in reversed(claim.get("landings") or ())
     ]
 
@@ -436,6 +462,9 @@ def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
     verdict = claim.get("validation")
     if verdict:
         lines.append(f"└ {verdict_line(verdict)}")
+    for did, what in (("opened_by", "claimed for it by"), ("submitted_by", "submitted by")):
+        if claim.get(did):
+            lines.append(f"└ {what} {plain(claim[did])}")
     lines += [f"└ signed by the key {key}" for key in {one["fingerprint"]: 1 for one in claim.get("signatures") or ()}]
     lines += _landings(claim)
     for result in claim["refused"]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,12 +14,16 @@ from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, v
 from tenure.cli.option_kinds import contents, seconds
 from tenure.cli.text_format import Columns, ago, columns, counted, lasting, moment, plain, shorten
 from tenure.core import commands as c
-from tenure.core import limits
+from tenure.core import limits, team
 from tenure.core.budgets import USD
 from tenure.core.outcomes import Outcome
 from tenure.core.safe_text import one_line, shell_word
 
+if TYPE_CHECKING:
+    from tenure.client import Client
+
 CLI_STALE = limits.CLI_AGENT_STALE
+LEAD = limits.AGENT_LEAD_LEASE
 UNRECOGNISED = ("generic", "human")
 
 
@@ -41,28 +47,56 @@ def join(run: Run, given: Namespace) -> Answer:
 
     if given.name == "":
         raise Usage("join: the name must not be empty", "as in `tenure join -n ann`; without -n it is detected")
-    default = run.setting("agents.type")
+    default, stale_after = run.setting("agents.type"), run.setting("agents.stale_after") or CLI_STALE
     with ExitStack() as stack:
         # Before anything is recorded: it may not be readable.
         kept = stack.enter_context(kept_key(run, given.key)) if given.key else None
-        who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
+        who = joined(
+            run.environ, given.name or run.given.agent, run.given.session, given.type or default,
+            lambda name, own: _free_name(run, name, own),
+        )  # fmt: skip
         run.who = who = who if who.type not in UNRECOGNISED else msgspec.structs.replace(who, type=default or who.type)
         if kept is not None:
             run.client.signing_key = kept.key
         outcome = run.client.register(
             type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
             models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,
-            stale_after=run.setting("agents.stale_after") or CLI_STALE, heartbeat=run.setting("agents.heartbeat"),
+            stale_after=stale_after, heartbeat=run.setting("agents.heartbeat"),
         )  # fmt: skip
+        if outcome.warnings and not _namesakes(run.client, run.environ, who.agent, who.session):
+            run.client.last = outcome = msgspec.structs.replace(outcome, warnings=None)  # of sessions that have ended
     lines = [f"export TENURE_AGENT={shell_word(who.agent)}", f"export TENURE_SESSION={shell_word(who.session)}"]
-    more = {}
+    more: dict[str, Any] = {}
     if kept is not None:
         more = {"key_file": kept.path, "key_created": kept.is_new}
         lines += (
             [f"# created {one_line(kept.path)}: a new key; without it nobody can sign as you"] if kept.is_new else []
         )
+    more |= {"heartbeat": run.setting("agents.heartbeat"), "stale_after": stale_after}
+    lines.append(f"# heartbeat: {more['heartbeat']:g} s; stale after {stale_after:g} s without a sign of life")
     # An agent is known by its name: that is its id.
     return answered(outcome, "\n".join(lines), id=who.agent, name=who.agent, session=who.session, **more)
+
+
+def _free_name(run: Run, name: str, own: str) -> str:
+    """The user's name, or the first that nobody uses: two plain terminals are two agents."""
+    with run.client_at(run.home.url) as client:
+        names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+        return next(one for one in names if not _namesakes(client, run.environ, one, own))
+
+
+def _namesakes(client: Client, environ: Mapping[str, str], name: str, own: str) -> list[str]:
+    """The sessions besides `own` that act for the agent of this name; of this machine's only those that still run."""
+    from tenure.agents.identity import has_ended
+
+    now, patience = client.now(), round(CLI_STALE * 1e6)
+    return [
+        one["id"]
+        for one in client.sessions(name, limits.LISTED)
+        if one["id"] != own
+        and team.uses_name(one["ended_at"], one["last_activity"], patience, now)
+        and not has_ended(environ, one["id"])
+    ]
 
 
 @options(arg("--force", action="store_true", help="also end your agent's sessions in other terminals"))
@@ -190,7 +224,9 @@ def _letter(m: dict[str, Any]) -> str:
 
 
 @options(
-    arg("--lease", type=seconds, default=1800.0, metavar="SECONDS", help="how long (1800)"),
+    arg(
+        "--lease", type=seconds, metavar="SECONDS", help="how long from now, with --term (agents.leader_lease, or 1800)"
+    ),
     arg("--term", type=int, metavar="N", help="your current term, to renew"),
     arg("--step-down", action="store_true", help="give up leadership (with --term)"),
 )
@@ -204,7 +240,13 @@ def lead(run: Run, given: Namespace) -> Answer:
         if given.term is None:
             raise Usage("lead --step-down: which term?", "pass it with --term")
         return answered(run.client.step_down(given.term))
-    return answered(run.client.lead(lease=given.lease, term=given.term))
+    if given.lease is not None and given.term is None:
+        raise Usage(
+            "lead --lease: which term?",
+            "`tenure lead` shows yours: pass it with --term; agents.leader_lease is for all",
+        )
+    lease = given.lease or run.setting("agents.leader_lease") or LEAD
+    return answered(run.client.lead(lease=lease, term=given.term))
 
 
 @options(arg("id", nargs="?", help="which one (else yours)"))
@@ -250,6 +292,8 @@ def _agent_text(agent: dict[str, Any], now: int) -> str:
         lines.append(f"terminated {moment(agent['terminated_at'])}{why}; `tenure agent resume` lets it claim again")
     elif agent["draining"]:
         lines.append("drained: it claims nothing more; `tenure agent resume` lets it claim again")
+    if "heartbeat" in agent:  # an older server has no word of it
+        lines.append(f"{'heartbeat':<13}{agent['heartbeat']:g} s; stale after {agent['stale_after']:g} s")
     lines += [f"{name:<13}{', '.join(agent[name])}" for name in ("capabilities", "tracks", "models") if agent[name]]
     lines.append(f"{'holds':<13}{', '.join(agent['tasks']) or 'nothing'}")
     if agent["task"]:
@@ -315,7 +359,9 @@ def reserve(run: Run, given: Namespace) -> Answer:
     mode = "shared" if given.shared else "exclusive"
     outcome = run.client.reserve(*given.patterns, receipt=receipt, mode=mode, lease=given.lease)
     what = outcome.message or f"{', '.join(given.patterns)}, {mode}"
-    own = f"\n  to release: tenure unreserve {outcome.receipt}" if outcome.receipt and receipt is None else ""
+    own = (
+        f"\n  to release: tenure unreserve {shell_word(outcome.receipt)}" if outcome.receipt and receipt is None else ""
+    )
     return answered(outcome, f"{outcome.outcome}: {what}{own}")
 
 

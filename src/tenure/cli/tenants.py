@@ -134,7 +134,9 @@ def show_tenant(run: Run, given: Namespace) -> Answer:
         if row["region"]:
             lines.append(f"  region {plain(row['region'])}")
         if row["moving"]:
-            lines.append(f"  {row['moving']}: a move is under way; `tenure tenant move {row['name']}` finishes it")
+            lines.append(
+                f"  {row['moving']}: a move is under way; `tenure tenant move {shell_word(row['name'])}` finishes it"
+            )
         if row["created_at"]:
             lines.append(f"  created {ago(row['created_at'], now)} by {plain(row['created_by'])}")
         if row["closed_at"]:

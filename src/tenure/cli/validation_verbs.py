@@ -135,17 +135,16 @@ def _risky(run: Run) -> dict[str, dict[str, Any]]:
     """The files here that the user must allow: each real path, and its risky part."""
     import os
 
-    from tenure.config import DATABASE, LOCAL, find_folder, shared_file
     from tenure.core.errors import NotFound
+    from tenure.locations import DATABASE, find_folder, local_files, shared_file
     from tenure.trust.grants import read_section
     from tenure.trust.ownership import STORE_SECTION, why_store_foreign
 
     shared, folder = shared_file(run.folder), find_folder(run.folder)
     found = {os.path.realpath(shared): read_section(shared)} if shared else {}
+    found |= {local: section for local in local_files(run.folder) if (section := read_section(local))}
     if folder is not None:
-        local, store = os.path.join(folder, LOCAL), os.path.join(folder, DATABASE)
-        if os.path.isfile(local) and (section := read_section(local)):
-            found[local] = section
+        store = os.path.join(folder, DATABASE)
         if why_store_foreign(store) is not None:
             found[store] = dict(STORE_SECTION)
     if not found:

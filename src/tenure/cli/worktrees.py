@@ -247,7 +247,8 @@ def _landed(landed: Landing) -> str:
         for earlier in landed.earlier
     ]
     if landed.not_run:
-        lines.append(f"  not run, since they need a checkout of the merge: {', '.join(landed.not_run)}")
+        why = "an agent can write them, or they need a checkout of the merge"
+        lines.append(f"  hooks not run: {', '.join(landed.not_run)} ({why})")
     lines.append(outcome_text(outcome))
     if outcome.ok:
         lines.append("  `tenure worktree remove --ended` removes landed worktrees")

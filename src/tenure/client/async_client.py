@@ -13,6 +13,7 @@ from tenure.client.caller import JSON, LARGE, R, SystemRandom, T, find_store, is
 from tenure.client.contents import AsyncDownload, Content, Source, Upload, Wanted, type_of
 from tenure.client.results import Stored
 from tenure.client.transports.asynchronous import AsyncHttpTransport, AsyncLocalTransport
+from tenure.core import limits
 from tenure.core.commands import Command, DefineProject, Principal, Submit
 from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
@@ -51,11 +52,11 @@ class AsyncClient(AsyncVerbs):
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
-        task_defaults = SHIPPED
+        task_defaults, leader_lease = SHIPPED, limits.AGENT_LEADER_LEASE / 1e6
         if url is None:
             found = find_store(tenant, project, key, artifacts)
             url, tenant, project, key = found.url, found.tenant, found.project, found.key
-            artifacts, task_defaults = found.artifacts, found.task_defaults
+            artifacts, task_defaults, leader_lease = found.artifacts, found.task_defaults, found.leader_lease
             homes = found.homes if homes is None else homes
         url = os.fspath(url)
         self._identify(project, agent, session, role, user)
@@ -66,7 +67,7 @@ class AsyncClient(AsyncVerbs):
         else:
             self.transport = AsyncLocalTransport(
                 url, random=random, create=create, clock=clock, artifacts=artifacts,
-                task_defaults=task_defaults, tenant=tenant,
+                task_defaults=task_defaults, leader_lease=leader_lease, tenant=tenant,
             )  # fmt: skip
         self._creates_project = create
 
@@ -119,11 +120,16 @@ class AsyncClient(AsyncVerbs):
 
     # --- artifacts ---
 
-    async def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Stored:
-        """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
+    async def put_artifact(
+        self, receipt: str, name: str, content: Content, *, type: str | None = None, word: str | None = None
+    ) -> Stored:
+        """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces.
+
+        `word`: of a runner, which alone may put the transcript.
+        """
         source = await asyncio.to_thread(Source, content)
         try:
-            upload = Upload(self.project, receipt, name, type or type_of(name), source)
+            upload = Upload(self.project, receipt, name, type or type_of(name), source, word)
             return Stored.of(await self.transport.put(upload, self.principal))
         finally:
             source.close()

@@ -13,6 +13,7 @@ from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, NewTask, NewTrack, Principal, Process, Submit, Template, Totals
 from tenure.core.commands.graph_commands import NewTask, NewTrack
 from tenure.core.errors import InvalidInput
+from tenure.core.land_request import LandRequest
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.query import Page
@@ -142,7 +143,7 @@ class AsyncVerbs:
         ...
 
     async def dead_letters(self, *, resolved: bool=False) -> list[DeadLetterView]:
-        """Tasks that ran out of attempts and wait for a person."""
+        """Tasks that are not tried again and wait for a person."""
         ...
 
     async def dag(self, id: str) -> DagView:
@@ -525,8 +526,11 @@ class AsyncVerbs:
             """
         ...
 
-    async def reseal(self, after: str | None=None) -> Updated:
-        """Seal a page of the project's secrets again with its data key; `next` is `after` of the next page."""
+    async def reseal(self, after: str | None=None, *, plain: bool=False) -> Updated:
+        """Seal a page of the project's secrets again with its data key; `next` is `after` of the next page.
+
+            `plain`: also texts that are secret by their name and were stored as given, without a master key.
+            """
         ...
 
     async def define_track(self, code: str, name: str | None=None, purpose: str='', *, max_agents: int | None=None) -> Updated:
@@ -751,7 +755,9 @@ class AsyncVerbs:
         ...
 
     async def claim(self, task: str | None=None, *, lease: Duration | None=None, n: int=1, like: bool=False, wait: Duration=0.0, process: Process | None=None, agent_type: str | None=None, request_id: str | None=None, metadata: Mapping[str, Any] | None=None, spawn: str | None=None, **filters: Unpack[ClaimOptions]) -> Claimed:
-        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for one.
+        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for it.
+
+            By name it waits for a dependency, a retry, another's lease or whatever else may end by itself.
 
             The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
             `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. The lease `"auto"`
@@ -793,9 +799,10 @@ class AsyncVerbs:
         """Record that the branch is about to move from one commit to another; the caller moves it."""
         ...
 
-    async def submit(self, receipt: str, data: Any=None, summary: str='', request_id: str | None=None, *, usage: Iterable[Totals]=(), lines: int | None=None, test_files: int=0, artifacts: Iterable[str] | None=None, seen: int | None=None) -> Submitted:
+    async def submit(self, receipt: str, data: Any=None, summary: str='', request_id: str | None=None, *, usage: Iterable[Totals]=(), lines: int | None=None, test_files: int=0, artifacts: Iterable[str] | None=None, seen: int | None=None, land: LandRequest | None=None) -> Submitted:
         """Submit a result; `artifacts` are the names of its artifacts, by default all of the task in this run.
 
+            With `land` it is accepted once that commit is on that branch: see `take_landing`.
             CHANGED means that the description has changed: read `diff`, then submit with `seen` = `brief`.
             `lines` and `test_files` are the size of the change, for projects that compare it with the cost.
             """
@@ -809,12 +816,23 @@ class AsyncVerbs:
         """Extend the lease of a validation."""
         ...
 
-    async def judge(self, receipt: str, ok: bool, reasons: Iterable[str]=(), details: Mapping[str, Any] | None=None) -> Validation:
-        """Record the verdict, with the receipt of the validation."""
+    async def take_landing(self, task: str | None=None, *, lease: Duration | None=None, lander: str | None=None, request_id: str | None=None) -> Validation:
+        """Take a result that has passed and whose commit is to be put on a branch: this task's, or the best one.
+
+            `land` with its receipt records the move of the branch before it is made; `judge` says that it is done.
+            """
         ...
 
-    async def undecided(self, receipt: str, reason: str, retry_after: Duration | None=None) -> Validation:
-        """Give up a validation without a verdict; it will be tried again."""
+    async def judge(self, receipt: str, ok: bool, reasons: Iterable[str]=(), details: Mapping[str, Any] | None=None, *, conflict: bool=False) -> Validation:
+        """Record the verdict, with the receipt of the validation; or whether its landing is done.
+
+            `conflict`: the commit does not fit to its branch any more; the attempt is given back.
+            """
+        ...
+
+    async def undecided(self, receipt: str, reason: str, retry_after: Duration | None=None, *, blocked: bool=False) -> Validation:
+        """Give up a validation without a verdict; it will be tried again. `blocked`: of a landing; it
+            does not count as a try, since something in the checkout is in its way."""
         ...
 
     async def fail(self, receipt: str, message: str='', error_class: str='task', *, retry_after: Duration | None=None, model: str | None=None, trace: str='') -> Held:

@@ -173,6 +173,7 @@ class FoundStore(msgspec.Struct, frozen=True):
     key: str | None
     artifacts: str | None
     task_defaults: TaskDefaults
+    leader_lease: float
     homes: dict[str, str] | None  # None: as for every client, by the environment
 
 
@@ -181,7 +182,7 @@ def find_store(tenant: str | None, project: str | None, key: str | None, artifac
 
     Raises NoStore where there is none, Untrusted where a cloned file names it.
     """
-    from tenure.config import artifacts_of, find_home, homes_of, read_settings, task_defaults_of
+    from tenure.config import artifacts_of, find_home, homes_of, leader_lease_of, read_settings, task_defaults_of
 
     here = os.getcwd()  # noqa: PTH109 - as the command line reads it
     given = {"tenant": tenant, "project": project, "key": key, "artifacts": artifacts}
@@ -191,7 +192,7 @@ def find_store(tenant: str | None, project: str | None, key: str | None, artifac
     only = _only_project(home.url, home.tenant, settings["key"].value) if named.origin == "default" else None
     return FoundStore(
         home.url, home.tenant, only or str(named.value), settings["key"].value, artifacts_of(settings, home),
-        task_defaults_of(settings), homes_of(settings),
+        task_defaults_of(settings), leader_lease_of(settings), homes_of(settings),
     )  # fmt: skip
 
 

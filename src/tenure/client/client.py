@@ -12,6 +12,7 @@ from tenure.client.caller import JSON, LARGE, R, StoreOnly, SystemRandom, T, fin
 from tenure.client.results import Stored
 from tenure.client.times import with_plain_times
 from tenure.client.verbs import Verbs
+from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, DefineProject, Principal, Submit
 from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
@@ -77,13 +78,14 @@ class Client(Verbs):
         pause: Callable[[float], None] = time.sleep,
         tables: UserTables | None = None,
         task_defaults: TaskDefaults = SHIPPED,
+        leader_lease: float = limits.AGENT_LEADER_LEASE / 1e6,
         allow_http: bool = False,
         networks: Sequence[str] = (),
     ) -> None:
         if url is None:
             found = find_store(tenant, project, key, artifacts)
             url, tenant, project, key = found.url, found.tenant, found.project, found.key
-            artifacts, task_defaults = found.artifacts, found.task_defaults
+            artifacts, task_defaults, leader_lease = found.artifacts, found.task_defaults, found.leader_lease
             homes = found.homes if homes is None else homes
         url = os.fspath(url)
         self._identify(project, agent, session, role, user)
@@ -106,6 +108,7 @@ class Client(Verbs):
                 "artifacts": artifacts,
                 "tables": tables,
                 "task_defaults": task_defaults,
+                "leader_lease": leader_lease,
                 "allow_http": allow_http,
                 "networks": networks,
                 "tenant": tenant,
@@ -181,12 +184,17 @@ class Client(Verbs):
 
     # --- artifacts ---
 
-    def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Stored:
-        """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
+    def put_artifact(
+        self, receipt: str, name: str, content: Content, *, type: str | None = None, word: str | None = None
+    ) -> Stored:
+        """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces.
+
+        `word`: of a runner, which alone may put the transcript.
+        """
         from tenure.client.contents import Source, Upload, type_of
 
         with Source(content) as source:
-            upload = Upload(self.project, receipt, name, type or type_of(name), source)
+            upload = Upload(self.project, receipt, name, type or type_of(name), source, word)
             return Stored.of(self.transport.put(upload, self.principal))
 
     def get_artifact(

@@ -109,6 +109,7 @@ class Upload(NamedTuple):
     name: str
     type: str
     source: Source
+    word: str | None = None  # of a runner
 
 
 class Wanted(NamedTuple):

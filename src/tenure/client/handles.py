@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tenure.core.errors import TenureError
 from tenure.core.lifecycle import COMPLETED, spoken
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.client.times import Duration
@@ -49,7 +50,9 @@ class Ended:
         """This task if it was completed; raises TaskFailed otherwise."""
         if not self.ok:
             because = f": {self.error}" if self.error else ""
-            raise TaskFailed(f"{self.key} is {spoken(self.state)}{because}", f"see `tenure show {self.key}`")
+            raise TaskFailed(
+                f"{self.key} is {spoken(self.state)}{because}", f"see `tenure show {shell_word(self.key)}`"
+            )
         return self
 
     def __repr__(self) -> str:

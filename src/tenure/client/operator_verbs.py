@@ -46,9 +46,12 @@ class OperatorVerbs(Tenants):
         """
         return self._do(Updated, c.RotateDataKey, master=master, lost=lost)
 
-    def reseal(self, after: str | None = None) -> Updated:
-        """Seal a page of the project's secrets again with its data key; `next` is `after` of the next page."""
-        return self._do(Updated, c.Reseal, after=after)
+    def reseal(self, after: str | None = None, *, plain: bool = False) -> Updated:
+        """Seal a page of the project's secrets again with its data key; `next` is `after` of the next page.
+
+        `plain`: also texts that are secret by their name and were stored as given, without a master key.
+        """
+        return self._do(Updated, c.Reseal, after=after, plain=plain)
 
     def define_track(
         self, code: str, name: str | None = None, purpose: str = "", *, max_agents: int | None = None

@@ -176,7 +176,7 @@ class Queries(Caller):
         return self._ask(q.Todo(project=self.project, limit=limit))
 
     def dead_letters(self, *, resolved: bool = False) -> list[DeadLetterView]:
-        """Tasks that ran out of attempts and wait for a person."""
+        """Tasks that are not tried again and wait for a person."""
         return self._ask(q.DeadLetters(project=self.project, resolved=resolved))
 
     # --- dags ---

@@ -13,6 +13,7 @@ from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import NewTask, NewTrack, Process, Template, Totals
 from tenure.core.errors import NotFound, TenureError
+from tenure.core.land_request import LAND, LandRequest
 from tenure.core.lifecycle import ENDED
 
 if TYPE_CHECKING:  # only for types: the import of Decimal alone would cost every start a millisecond
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # only for types: the import of Decimal alone would cost ever
     from tenure.client.arguments import ClaimOptions, TaskFields
     from tenure.client.handles import Ended
     from tenure.client.times import Duration
+    from tenure.core.outcomes import Outcome
     from tenure.core.views import TaskLine
 
 MOST_ADDED = limits.ADDED_AT_ONCE
@@ -148,7 +150,9 @@ class Verbs(OperatorVerbs):
         spawn: str | None = None,
         **filters: Unpack[ClaimOptions],
     ) -> Claimed:
-        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for one.
+        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for it.
+
+        By name it waits for a dependency, a retry, another's lease or whatever else may end by itself.
 
         The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
         `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. The lease `"auto"`
@@ -158,11 +162,29 @@ class Verbs(OperatorVerbs):
         who: dict[str, Any] = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
         who |= {"lease": lease, "process": process, "agent_type": agent_type, "request_id": request_id}
         who |= {"metadata": dict(metadata or {}), "spawn": spawn}
-        if task is not None:
-            return self._as(Claimed, self.do(c.ClaimTask(**who, task=task)))
-        command = c.ClaimNext(**who, n=n, like=like, **as_tuples(filters))
         seconds = seconds_of(wait, "wait")
+        if task is not None:
+            named = c.ClaimTask(**who, task=task)
+            return self._as(Claimed, self._steps(self._claim(named, seconds)) if seconds > 0 else self.do(named))
+        command = c.ClaimNext(**who, n=n, like=like, **as_tuples(filters))
         return self._as(Claimed, self.claim_or_wait(command, seconds) if seconds > 0 else self.do(command))
+
+    async def _claim(self, command: c.ClaimTask, seconds: float) -> Outcome:
+        """The claim of a named task, asked again after each event and when a lease or a delay has ended."""
+        import time
+
+        from tenure.core.claims import may_end
+
+        until = time.monotonic() + seconds
+        while True:
+            mark = await self._each(self.mark())  # before the claim: later events wake us
+            outcome: Outcome = await self._each(self.do(command))
+            left = until - time.monotonic()
+            if left <= 0 or not may_end(outcome):
+                return outcome
+            ends = [in_ for in_ in (outcome.retry_in, outcome.lease) if in_ is not None]
+            await self._each(self.wait_for_news(mark, min(left, LONGEST_WAIT, *(max(PACE, end) for end in ends))))
+            await self._pause(min(PACE, left))
 
     def renew(
         self,
@@ -263,9 +285,11 @@ class Verbs(OperatorVerbs):
         test_files: int = 0,
         artifacts: Iterable[str] | None = None,
         seen: int | None = None,
+        land: LandRequest | None = None,
     ) -> Submitted:
         """Submit a result; `artifacts` are the names of its artifacts, by default all of the task in this run.
 
+        With `land` it is accepted once that commit is on that branch: see `take_landing`.
         CHANGED means that the description has changed: read `diff`, then submit with `seen` = `brief`.
         `lines` and `test_files` are the size of the change, for projects that compare it with the cost.
         """
@@ -281,6 +305,7 @@ class Verbs(OperatorVerbs):
             lines=lines,
             test_files=test_files,
             seen=seen,
+            land=land,
         )
 
     def take_validation(
@@ -307,17 +332,59 @@ class Verbs(OperatorVerbs):
         """Extend the lease of a validation."""
         return self._do(Validation, c.RenewValidation, receipt=receipt, lease=lease)
 
-    def judge(
-        self, receipt: str, ok: bool, reasons: Iterable[str] = (), details: Mapping[str, Any] | None = None
+    def take_landing(
+        self,
+        task: str | None = None,
+        *,
+        lease: Duration | None = None,
+        lander: str | None = None,
+        request_id: str | None = None,
     ) -> Validation:
-        """Record the verdict, with the receipt of the validation."""
+        """Take a result that has passed and whose commit is to be put on a branch: this task's, or the best one.
+
+        `land` with its receipt records the move of the branch before it is made; `judge` says that it is done.
+        """
         return self._do(
-            Validation, c.Judge, receipt=receipt, ok=ok, reasons=tuple(reasons), details=dict(details or {})
+            Validation,
+            c.TakeValidation,
+            task=task,
+            phase=LAND,
+            lease=lease,
+            checker=lander or self.agent,
+            request_id=request_id,
         )
 
-    def undecided(self, receipt: str, reason: str, retry_after: Duration | None = None) -> Validation:
-        """Give up a validation without a verdict; it will be tried again."""
-        return self._do(Validation, c.Undecide, receipt=receipt, reason=reason, retry_after=retry_after)
+    def judge(
+        self,
+        receipt: str,
+        ok: bool,
+        reasons: Iterable[str] = (),
+        details: Mapping[str, Any] | None = None,
+        *,
+        conflict: bool = False,
+    ) -> Validation:
+        """Record the verdict, with the receipt of the validation; or whether its landing is done.
+
+        `conflict`: the commit does not fit to its branch any more; the attempt is given back.
+        """
+        return self._do(
+            Validation,
+            c.Judge,
+            receipt=receipt,
+            ok=ok,
+            reasons=tuple(reasons),
+            details=dict(details or {}),
+            conflict=conflict,
+        )
+
+    def undecided(
+        self, receipt: str, reason: str, retry_after: Duration | None = None, *, blocked: bool = False
+    ) -> Validation:
+        """Give up a validation without a verdict; it will be tried again. `blocked`: of a landing; it
+        does not count as a try, since something in the checkout is in its way."""
+        return self._do(
+            Validation, c.Undecide, receipt=receipt, reason=reason, retry_after=retry_after, blocked=blocked
+        )
 
     def fail(
         self,

@@ -6,6 +6,9 @@ files. What this shows: a line that was changed, removed, inserted or moved. Wha
 off the end, or a file whose hashes were all computed again. Both show with a head that was kept elsewhere: the number
 and hash of a line (`Head`).
 
+A line that cannot be written leaves a hole in what the log says and none in the chain: the next line has their number
+(`lost`).
+
 A process that dies while it writes may leave a part of a line. The next process records it in its first line (`torn`:
 the bytes and their hash), and goes on from the last whole line. Such a part is named, and is not a fault.
 """
@@ -20,7 +23,7 @@ import msgspec
 
 from tenure.core.errors import InvalidInput
 
-NUMBER, PREVIOUS, TORN = "number", "previous", "torn"
+NUMBER, PREVIOUS, TORN, LOST = "number", "previous", "torn", "lost"
 
 
 class Head(NamedTuple):
@@ -58,16 +61,18 @@ class Line(NamedTuple):
     number: int
     previous: str
     torn: Mapping[str, Any] | None = None
+    lost: int = 0  # lines before it that could not be written
 
 
 def read_line(text: bytes) -> Line | None:
     """The line's part of the chain; None where it is not a line of an access log."""
     try:
         found = msgspec.json.decode(text)
-        line = Line(found[NUMBER], found[PREVIOUS], found.get(TORN))
+        line = Line(found[NUMBER], found[PREVIOUS], found.get(TORN), found.get(LOST, 0))
     except (msgspec.DecodeError, KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError):
         return None
-    return line if type(line.number) is int and isinstance(line.previous, str) else None
+    is_whole = type(line.number) is type(line.lost) is int and isinstance(line.previous, str)
+    return line if is_whole else None
 
 
 def follows(head: Head, text: bytes) -> bool:
@@ -76,13 +81,17 @@ def follows(head: Head, text: bytes) -> bool:
 
 
 class ChainReport(NamedTuple):
-    """The result of a check: `findings` are faults, `torn` parts of lines that are none."""
+    """The result of a check: `findings` are faults, `torn` parts of lines that are none.
+
+    `lost`: operations that have no line, since none could be written; each place is a finding.
+    """
 
     lines: int
     first: int | None
     head: Head
     findings: list[str]
     torn: list[str]
+    lost: int = 0
 
 
 def check(files: Iterable[tuple[str, Iterable[bytes]]], expected: Head | None = None) -> ChainReport:
@@ -109,6 +118,7 @@ class _Check:
         self._part: bytes | None = None  # not a line: torn, if the next one records it
         self._findings: list[str] = []
         self._torn: list[str] = []
+        self._lost = 0
 
     def begin(self, name: str) -> None:
         self._name, self._at = name, 0
@@ -130,6 +140,10 @@ class _Check:
             self._part = None
         self._settle_part()
         self._compare(line)
+        if line.lost:
+            self._lost += line.lost
+            lines = "line was" if line.lost == 1 else "lines were"
+            self._findings.append(f"{self._here()}: {line.lost} {lines} lost before it: the log could not be written")
         self._lines += 1
         self._head = Head(line.number, digest_of(text))
         if self._expected is not None and line.number == self._expected.number:
@@ -167,7 +181,7 @@ class _Check:
         if self._expected is not None and not self._met:
             where = "begins after" if (self._first or 0) > self._expected.number else "ends before"
             self._findings.append(f"the chain {where} line {self._expected.number} of the given head")
-        return ChainReport(self._lines, self._first, head, self._findings, self._torn)
+        return ChainReport(self._lines, self._first, head, self._findings, self._torn, self._lost)
 
     def _here(self) -> str:
         return f"{self._name}:{self._at}"

@@ -84,6 +84,11 @@ def check_beside(task: Task, name: str, others: Collection[str]) -> None:
             )
 
 
+def is_evidence(name: str) -> bool:
+    """Whether the name is reserved for what a runner records; also in another case, as people read it."""
+    return name.casefold() == TRANSCRIPT
+
+
 def may_put_late(name: str, code: str | None) -> bool:
     """Whether the holder of an ended claim, refused with `code`, may still put this.
 

@@ -27,10 +27,12 @@ from tenure.core.lifecycle import (
     WITH_RESULT,
     Ending,
 )
+from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import (
     AGENT_TASK_COOL_OFF,
     COUNTING,
+    LEASE_EXPIRED,
     MOST_FAILURES,
     RATE_LIMIT,
     RATE_LIMIT_DELAY,
@@ -96,6 +98,18 @@ DENIALS = {
     lifecycle.CLAIMED: "DENIED_ACTIVE_CLAIM",
     lifecycle.RUNNING: "DENIED_ACTIVE_CLAIM",
 }
+
+
+# Denials that end by themselves, or by what others do: a claim by name may wait for that.
+_MAY_END = frozenset({
+    "DENIED_ACTIVE_CLAIM", "DENIED_NOT_READY", "DENIED_OFFERED", "DENIED_CONFLICT", "DENIED_TRACK", "DENIED_LIMIT",
+    "DENIED_BUDGET", "DENIED_PAUSED",
+})  # fmt: skip
+
+
+def may_end(denial: Outcome) -> bool:
+    """Whether it is worthwhile to wait for the end of what denied a claim by name."""
+    return denial.outcome in _MAY_END and not denial.yours and denial.state != DEAD_LETTERED
 
 
 def denial_by_state(task: Task) -> str | None:
@@ -320,12 +334,20 @@ def ended(
             free = moves.dead_lettered(free, at)
     elif ending not in WITH_RESULT:
         assert retry is not None, ending.reason
-        free = counted(free, claim, retry, at, error_class, is_failure=ending not in lifecycle.NO_FAILURES)
+        is_failure = ending not in lifecycle.NO_FAILURES
+        free = counted(free, claim, retry, at, error_class, is_failure=is_failure, is_lost=ending is EXPIRED_BY)
     return free, over
 
 
 def counted(
-    task: Task, claim: Claim, policy: RetryPolicy, at: int, error_class: str | None, *, is_failure: bool = True
+    task: Task,
+    claim: Claim,
+    policy: RetryPolicy,
+    at: int,
+    error_class: str | None,
+    *,
+    is_failure: bool = True,
+    is_lost: bool = False,
 ) -> Task:
     """A free task whose attempt counts and failed: as it is, or a dead letter if it was the last.
 
@@ -336,6 +358,8 @@ def counted(
     is_last = task.attempts >= task.max_attempts or is_poison(policy, task.failures)
     if error_class is not None:
         is_last = is_last or not is_retried(policy, error_class)
+    elif is_lost:  # no failure was reported: `retry_on` lists those that are
+        is_last = is_last or LEASE_EXPIRED in policy.no_retry_on
     return moves.dead_lettered(task, at) if is_last else task
 
 
@@ -359,10 +383,11 @@ def failed(
     """Task and claim after the holder reported a failure of this class, other than an exceeded budget.
 
     The task's own failures are retried by its policy. After an agent's own failure the task is free for others at once,
-    after a rate limit for all in a while; the attempt is given back until enough different agents had trouble with it.
+    after a rate limit for all in a while; the attempt is given back until enough different agents had trouble with it,
+    or where the policy names the class in `retry_on`: then it is retried as the policy says.
     """
     trouble = error_class not in COUNTING
-    counts = not trouble or counts_after_all(task, claim.agent)
+    counts = not trouble or error_class in policy.retry_on or counts_after_all(task, claim.agent)
     ending = lifecycle.FAILED_COUNTING if counts else lifecycle.FAILED_GIVEN_BACK
     free, over = ended(task, claim, ending, at, retry=policy, error_class=error_class, error=error)
     if trouble:

@@ -79,6 +79,15 @@ def kept_days(project: Project, of_tenant: Mapping[str, int], bounded: Mapping[s
     return max(least if own is None else own, tier or 0)
 
 
+def retention_text(preset: str, kept: int | None) -> str:
+    """What a preset means for a project whose history is kept for `kept` days; None: for ever."""
+    least = DAYS[preset]
+    history = "for ever" if kept is None else f"for {kept} days"
+    is_below = kept is not None and kept < least
+    below = f", below the {least} days of the preset, by an owner's decision" if is_below else ""
+    return f"preset {preset}: history is kept {history}{below}; the access log for at least {least} days"
+
+
 def access_log_days(setting: float, presets: Iterable[str]) -> float:
     """How long files of an access log are kept; 0: for ever."""
     return setting and max([setting, *(DAYS[name] for name in presets if name in DAYS)])

@@ -6,12 +6,16 @@ event without a sentence fails a test.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from tenure.core.commands.command import BY, HOLDER
 from tenure.core.events import Event
+from tenure.core.lifecycle import PERSON
 from tenure.core.safe_text import one_line
 
-# {who}: the agent, or else the user; {task}: its key; all others: see `_DETAILS`.
+# {who}: who acted, the agent or else the user; {holder}: whose claim it is; {task}: its key; all others: `_DETAILS`.
+# What stands in brackets is left out where it says nothing: nobody acted but the holder, or nobody is known.
 TEXTS: dict[str, str] = {
     "project.created": "{who} creates the project",
     "project.changed": "{who} changes the project's settings",
@@ -31,39 +35,40 @@ TEXTS: dict[str, str] = {
     "task.pending": "{task} waits for a dependency again",
     "task.linked": "{who} makes {task} depend on {needs}",
     "task.unlinked": "{who} removes the dependency of {task} on {needs}",
-    "task.claimed": "{who} claims {task}, generation {generation}",
-    "task.started": "{who} starts {task}",
-    "task.progress": "{who} works on {task}",
-    "task.checkpoint": "{who} saves a checkpoint of {task}",
-    "task.landing": "{who} lands {task} on {branch}",
-    "task.artifact": "{who} stores an artifact of {task}",
-    "task.waiting": "{who} waits for the subtasks of {task}",
-    "task.validating": "{who} submits {task}; its validation is pending",
+    "task.claimed": "{who} claims {task}, generation {generation}[, for {holder}]",
+    "task.started": "{who} starts {task}[ for {holder}]",
+    "task.progress": "{who} works on {task}[ for {holder}]",
+    "task.checkpoint": "{who} saves a checkpoint of {task}[ for {holder}]",
+    "task.landing": "{who} reports a landing of {task} on {branch}[ for {holder}]",
+    "task.artifact": "{who} stores an artifact of {task}[ for {holder}]",
+    "task.waiting": "{holder} waits for the subtasks of {task}",
+    "task.validating": "{who} submits {task}[ for {holder}]; its validation is pending",
     "task.validation_taken": "{holder} validates the result of {task}",
     "task.validation_undecided": "the validation of {task} is undecided",
-    "task.output_refused": "{who}'s output for {task} is refused",
-    "task.completed": "{who} completes {task}",
-    "task.result_refused": "{who}'s result for {task} with generation {generation} is refused",
-    "task.failed": "{who}'s attempt at {task} fails",
+    "task.validated": "the result of {task} has passed; its commit waits to be landed",
+    "task.output_refused": "{holder}'s output for {task} is refused",
+    "task.completed": "{holder} completes {task}[, accepted by {who}]",
+    "task.result_refused": "{holder}'s result for {task} with generation {generation} is refused",
+    "task.failed": "{holder}'s attempt at {task} fails[, says {who}]",
     "task.retry_scheduled": "{task} will be retried",
     "task.retry_due": "{task} is ready for its retry",
     "task.dead_lettered": "{task} is a dead letter: a person must act",
-    "task.lease_expired": "{who}'s lease on {task} expires",
-    "task.process_gone": "{who}'s claim on {task} ends: its process is gone",
-    "task.released": "{who} releases {task}",
-    "task.aborted": "{who}'s claim on {task} is aborted",
-    "task.epoch_ended": "{who}'s claim on {task} ends: the store has a new epoch",
-    "task.clock_ended": "{who}'s claim on {task} ends: it was granted while the clock was ahead",
-    "task.warned": "{who} is asked for a heartbeat on {task}",
-    "task.drain_requested": "{who} is asked to pause {task}",
-    "task.paused": "{task} is paused",
+    "task.lease_expired": "{holder}'s lease on {task} expires",
+    "task.process_gone": "{holder}'s claim on {task} ends: its process is gone",
+    "task.released": "{who} releases {task}[ for {holder}]",
+    "task.aborted": "{holder}'s claim on {task} is aborted[ by {who}]",
+    "task.epoch_ended": "{holder}'s claim on {task} ends: the store has a new epoch",
+    "task.clock_ended": "{holder}'s claim on {task} ends: it was granted while the clock was ahead",
+    "task.warned": "{holder} is asked for a heartbeat on {task}",
+    "task.drain_requested": "{holder} is asked to pause {task}[ by {who}]",
+    "task.paused": "{task} is paused[ by {who}]",
     "task.pause_lifted": "one cause of the pause of {task} is lifted",
     "task.resumed": "{who} resumes {task}",
-    "task.question": "{who} asks a question about {task}",
+    "task.question": "{who} asks a question about {task}[ for {holder}]",
     "task.answered": "{who} answers the question about {task}",
     "task.change_seen": "{who} has read the new description of {task}",
-    "task.cancelled": "{task} is cancelled",
-    "task.uncancelled": "{task} is no longer cancelled",
+    "task.cancelled": "{task} is cancelled[ by {who}]",
+    "task.uncancelled": "{task} is no longer cancelled[, says {who}]",
     "task.retried": "{who} gives {task} another run",
     "task.reset": "{who} resets {task}",
     "task.reset_undone": "{who} undoes the reset of {task}",
@@ -73,10 +78,10 @@ TEXTS: dict[str, str] = {
     "task.unarchived": "{who} unarchives {task}",
     "task.edited": "{who} edits {task}",
     "task.reordered": "{who} moves {task} to the order {order}",
-    "task.offered": "{task} is offered to agent {agent}",
+    "task.offered": "{task} is offered to agent {agent}[ by {who}]",
     "task.offer_ended": "the offer of {task} ends: any agent may claim it",
-    "task.recovered": "{who}'s claim on {task} is ended by an operator",
-    "task.reassigned": "{task} is taken from {who} for another agent",
+    "task.recovered": "{holder}'s claim on {task} is ended by an operator[, {who}]",
+    "task.reassigned": "{task} is taken from {holder} for another agent[ by {who}]",
     "task.deadline_missed": "{task} has missed its deadline",
     "task.resealed": "{who} seals the secrets of {task} again",
     "task.noted": "{who} adds a note to {task}",
@@ -111,12 +116,12 @@ TEXTS: dict[str, str] = {
     "source.files_changed": "files changed: {paths}",
     "agent.registered": "{who} joins",
     "agent.updated": "{who} updates its profile",
-    "agent.draining": "{who} drains: it claims nothing more",
+    "agent.draining": "{who} drains[, asked by {by}]: it claims nothing more",
     "agent.stale": "{who} is stale: it has sent no heartbeat for too long",
     "agent.recovered": "{who} sends heartbeats again",
-    "agent.terminating": "{who} is terminated when it has finished what it holds",
-    "agent.terminated": "{who} is terminated",
-    "agent.resumed": "{who} may claim again",
+    "agent.terminating": "{who} is terminated[ by {by}] when it has finished what it holds",
+    "agent.terminated": "{who} is terminated[ by {by}]",
+    "agent.resumed": "{who} may claim again[, says {by}]",
     "agent.left": "{who} leaves",
     "agent.died": "{who} died: its process is gone",
     "session.started": "a session of {who} starts",
@@ -125,7 +130,7 @@ TEXTS: dict[str, str] = {
     "message.sent": "{who} sends a message to {to}",
     "reservation.taken": "{who} reserves {patterns}",
     "reservation.released": "{who} releases the reservation of {patterns}",
-    "track.assigned": "track {track} is assigned to {agent}",
+    "track.assigned": "track {track} is assigned to {agent}[ by {by}]",
     "track.released": "track {track} is no longer assigned to {agent}",
     "leader.elected": "{who} becomes the leader, term {term}",
     "leader.lost": "{who} is no longer the leader",
@@ -175,13 +180,14 @@ TEXTS: dict[str, str] = {
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
     "agent": "?", "amount_usd": "?", "branch": "a branch", "budget": "?", "by": "somebody", "fingerprint": "?",
-    "from": "?", "holder": "a validator", "key": "?", "member": "?", "move": "?", "name": "?", "needs": "another task",
+    "from": "?", "key": "?", "member": "?", "move": "?", "name": "?", "needs": "another task",
     "order": "?",
     "paths": "?", "patterns": "?", "pool": "?", "reported_usd": "?", "schedule": "?", "scope": "?", "sink": "?",
     "task_key": "a task",
     "tenant": "?", "term": "?", "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?", "why": "?",
 }  # fmt: skip
 _SHOWN = 3
+_BRACKETS = re.compile(r"\[([^]]*)\]")
 
 
 def event_text(event: Event) -> str:
@@ -189,13 +195,26 @@ def event_text(event: Event) -> str:
     details = event.details
     words = {name: _shown(details.get(name)) or otherwise for name, otherwise in _DETAILS.items()}
     words["who"] = event.agent or event.user or "somebody"
+    words["holder"] = _shown(details.get(HOLDER)) or event.agent or "somebody"
+    words["by"] = words["by"].removeprefix("human:").removeprefix("agent:")
     words["task"] = event.key or "a task"
     words["session"] = event.session or "?"
     words["generation"] = str(event.generation or "?")
     words["dag"] = str(details.get("title") or details.get("dag") or "?")
-    text = TEXTS.get(event.kind, f"{event.kind}: {{task}}").format_map(words)
+    text = TEXTS.get(event.kind, f"{event.kind}: {{task}}")
+    text = _BRACKETS.sub(lambda part: part[1] if _is_said(event, text) else "", text).format_map(words)
     more = _more(event)
     return one_line(f"{text}: {more}" if more else text)
+
+
+def _is_said(event: Event, text: str) -> bool:
+    """Whether the part of a sentence in brackets says something that the rest does not."""
+    if "{by}" in text:
+        return BY in event.details
+    if "{holder}" in text:
+        return HOLDER in event.details and bool(event.agent or event.user)
+    is_decided = event.kind != "task.paused" or event.details.get("cause") == PERSON
+    return is_decided and bool(event.agent or event.user)
 
 
 def _shown(value: Any) -> str:

@@ -296,6 +296,20 @@ def check_list(values: Collection[Any], what: str) -> tuple[str, ...]:
     return tuple(values)
 
 
+def is_model(name: str) -> bool:
+    """Whether an agent's program takes this word for a model: one that begins with `-` would be an option of it."""
+    return name.isprintable() and not name.startswith("-")
+
+
+def check_models(values: Collection[Any], what: str) -> tuple[str, ...]:
+    for name in check_list(values, what):
+        if not is_model(name):
+            raise InvalidInput(
+                f"{what} {name[:60]!r} is not the name of a model: it begins with '-' or has a control character"
+            )
+    return tuple(values)
+
+
 def check_agent_type(value: str, what: str) -> str:
     if value == team.INSTANCE:
         raise InvalidInput(f"{what} {value!r} is reserved: it names the mailboxes of agents", "choose another type")
@@ -493,8 +507,10 @@ def check_brief(
     if "type" in output:
         check_choice(output["type"], OUTPUT_TYPES, "output.type")
     check_keys(constraints, CONSTRAINTS, "constraints")
-    for name in ("required_capabilities", "model_preferences", "fallback_models", "needs"):
+    for name in ("required_capabilities", "needs"):
         check_list(constraints.get(name, ()), f"constraints.{name}")
+    for name in ("model_preferences", "fallback_models"):
+        check_models(constraints.get(name, ()), f"constraints.{name}")
     for pattern in constraints.get("needs", ()):
         reservations.normalised(pattern)
     if "max_cost_usd" in constraints:
@@ -536,7 +552,7 @@ def constrained(task: Task, brief: Brief) -> Task:
         estimate=micros(estimate, "constraints.estimated_duration") if estimate else None,
         guarded=bool(brief.touches or wanted.get("needs")),
         capped=task.capped or "max_cost_usd" in wanted,
-        checked=validation.validator_of(brief.output) != validation.NONE,
+        checked=validation.validator_of(brief.output) != validation.NONE or validation.is_submitted(task),
     )
 
 

@@ -19,11 +19,8 @@ _NOT_IN_A_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/
 
 def check_landing(landing: Land) -> Land:
     check_branch(landing.branch)
-    for what, id in (("old", landing.old), ("new", landing.new)):
-        if not _COMMIT.fullmatch(id):
-            raise InvalidInput(
-                f"{what} {id[:70]!r} must be 40 or 64 lower-case hexadecimal digits", "`git rev-parse` prints it"
-            )
+    check_commit(landing.old, "old")
+    check_commit(landing.new, "new")
     if len(landing.old) != len(landing.new):
         raise InvalidInput(f"old has {len(landing.old)} digits, new {len(landing.new)}: both must have the same length")
     if landing.old == landing.new:
@@ -31,6 +28,14 @@ def check_landing(landing: Land) -> Land:
     if is_nothing(landing.new):
         raise InvalidInput("new must be a commit, not all zeros; a landing never deletes a branch")
     return landing
+
+
+def check_commit(id: str, what: str) -> str:
+    if not _COMMIT.fullmatch(id):
+        raise InvalidInput(
+            f"{what} {id[:70]!r} must be 40 or 64 lower-case hexadecimal digits", "`git rev-parse` prints it"
+        )
+    return id
 
 
 def is_nothing(id: str) -> bool:

@@ -71,6 +71,16 @@ SECRET_SEARCHED = limit(4, "characters", "a secret that is searched for in what 
     "a shorter one is sealed, and not searched for")
 SEARCHED_TASKS = limit(100, "tasks", "tasks of one agent whose secrets are searched for in what it writes", _FIXED,
     "the secrets of further ones are not")
+SECRET_KNOWN = limit(_DAYS * _US, "us", "an agent, or a key, after the end of its claim", _FIXED,
+    "what it writes is no longer searched for the secrets of the task")
+KNOWN_SECRETS = limit(200, "secrets", "secrets that one agent or key was given within a day", _FIXED,
+    "what it writes is not searched for the first of them")
+SEARCHES_KEPT = limit(64, "senders", "senders whose secrets a process keeps ready to be searched for", _FIXED,
+    "the least recent is prepared again")
+PLAIN_LOOKED = limit(500, "tasks", "tasks of a project where `doctor` and `serve` look for plain secrets", _FIXED,
+    "older ones are not looked at; `tenure secret seal` looks at all")
+SEARCHED_BYTES = limit(8 * _MIB, "bytes", "an artifact that is searched for secrets", _FIXED,
+    "the rest is not searched")
 SECRET_LINE = limit(16, "characters", "a line of a secret that is searched for by itself", _FIXED,
     "a shorter one is searched for with the lines around it")
 MASTER_KEY_TIMEOUT = limit(10.0, "s", "the command that prints the master key", _FIXED, "refused with `SECRETS_OFF`")
@@ -136,6 +146,7 @@ COORDINATOR_LOG = limit(1000, "notes", "one page of the coordinator's log", "arg
 MAIL_COUNTED = limit(1000, "messages", "unread messages that are counted", _FIXED, "the count stops there")
 RECALLED = limit(100, "tasks", "tasks named when archived tasks come back", _FIXED, "the rest is left out")
 COPY_NAMED = limit(5, "claims", "live claims named when a copy is refused", _FIXED, "the rest is left out")
+LOST_NAMED = limit(5, "claims", "lost claims named in a task's last error", _FIXED, "the first ones are counted")
 OVERVIEW_MINUTES = limit(7 * 24 * 60, "minutes", "the overview's time span", "argument `minutes`, up to this", _INVALID)
 OVERVIEW_EVENTS = limit(20_000, "events", "the part of the log that the overview reads", _FIXED, "`is_whole` is false")
 OVERVIEW_MOVES = limit(2_000, "events", "moves among them", _FIXED, "`is_whole` is false")

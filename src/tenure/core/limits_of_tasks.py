@@ -44,12 +44,16 @@ UNATTENDED = limit(2 * _HOURS * _US, "us", "renewing a claim for an agent that d
     "the lease is not extended further")
 RESERVATION_LEASE = limit(1800.0, "s", "a reservation without a claim", "argument `lease`", _EXPIRES)
 VALIDATION_LEASE = limit(60.0, "s", "taking a validation", "argument `lease`", "another validator may take it")
+LANDING_TODO = limit(60.0, "s", "how long a commit waits to be landed before `todo` shows it", _FIXED,
+    "it is shown; a blocked one at once")
 OFFER = limit(60.0, "s", "offering a task to one agent", "argument `seconds`", "the task is open to every agent again")
 LEADER_LEASE = limit(30.0, "s", "leading the coordinator", "argument `lease`",
     "another process may lead, with the next term")
 LEADER_BACK_OFF = limit(10.0, "s", "waiting after a failed round of duties", _FIXED, "the next round starts")
 AGENT_LEADER_LEASE = limit(30 * _US, "us", "leading a project, as an agent whose commands renew it",
-    "argument `lease` of `lead`", "another agent may lead, with the next term")
+    "setting `agents.leader_lease`", "another agent may lead, with the next term")
+AGENT_LEAD_LEASE = limit(1800.0, "s", "leading a project, as an agent that asked with `lead` at a command line",
+    "setting `agents.leader_lease`, option `--lease`", "another agent may lead, with the next term")
 AGENT_LEADER_WRITTEN = limit(10 * _US, "us", "writing that renewal", _FIXED, "not written more often")
 LONGEST_LEADER_LEASE = limit(3600.0, "s", "leading a project or the store without a renewal", _FIXED, _INVALID)
 TRACK_IDLE = limit(10 * _MINUTES * _US, "us", "an agent that holds nothing on its track, with the router on", _FIXED,
@@ -112,7 +116,8 @@ UNSEALED_COUNTED = limit(10_000, "events", "unsealed events that `audit head` an
 AUDIT_FINDINGS = limit(1000, "findings", "findings of `audit verify` that are listed", _FIXED, "the others are counted")
 
 _sections.append("Staleness")
-AGENT_HEARTBEAT = limit(30.0, "s", "between two signs of life of an agent", "setting `agents.heartbeat`", "nothing")
+AGENT_HEARTBEAT = limit(30.0, "s", "between two signs of life of an agent, runner or worker",
+    "setting `agents.heartbeat`, argument `heartbeat` of `Worker`", "one is sent")
 HEALTH_MINUTES = limit(60, "minutes", "an agent's memory and CPU, a row a minute", _FIXED, "the oldest is overwritten")
 HEARTBEAT_MEMORY = limit(1 << 30, "MB", "memory that a heartbeat may report", _FIXED, _INVALID)
 HEARTBEAT_CPU = limit(1_000_000, "%", "CPU that a heartbeat may report, of one core", _FIXED, _INVALID)
@@ -123,7 +128,6 @@ AGENT_STALE = limit(180.0, "s", "an agent without a sign of life", "argument `st
 CLI_AGENT_STALE = limit(1800.0, "s", "an agent CLI or MCP client without a sign of life", _FIXED,
     "the agent is shown as stale")
 PRESENCE = limit(15 * _US, "us", "writing an agent's last sign of life", _FIXED, "not written more often")
-PRESENCE_OF_WORKERS = limit(30.0, "s", "a worker's or runner's sign of life", _FIXED, "one is sent")
 SESSION_IDLE = limit(_HOURS * _US, "us", "a session without activity or claim", _FIXED, "the session ends")
 MCP_IDLE = limit(7200.0, "s", "an MCP session over HTTP without a request", _FIXED,
     "forgotten; its client starts a new one")

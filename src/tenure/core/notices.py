@@ -34,7 +34,7 @@ AGENT_DIED, AGENTS_STALE = "agent died", "most agents stale"
 STORE_UNAVAILABLE, SINK_BEHIND, WEBHOOK_DISABLED = "store unavailable", "sink behind", "webhook disabled"
 # kind → what a message of several is about.
 KINDS: dict[str, str] = {
-    DEAD_LETTER: "tasks have no attempts left and wait for a person",
+    DEAD_LETTER: "tasks are dead letters and wait for a person",
     BUDGET_PAUSE: "tasks are paused by a budget",
     REVIEW: "tasks wait for a person's review or answer",
     AGENT_DIED: "agents died while they held a task",

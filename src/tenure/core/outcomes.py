@@ -11,6 +11,16 @@ from typing import Any
 
 import msgspec
 
+READY_FOR_OTHERS = "ready_for_others"
+_NOT_READY = frozenset({"waiting", "held", "limit", READY_FOR_OTHERS})  # counts of NO_TASK that overlap nothing
+
+
+def each_once(counts: Mapping[str, int]) -> dict[str, int]:
+    """The counts of NO_TASK for people: a ready task that is named for a reason is not ready for others as well."""
+    named = sum(count for name, count in counts.items() if name not in _NOT_READY)
+    once = {**counts, READY_FOR_OTHERS: max(0, counts.get(READY_FOR_OTHERS, 0) - named)}
+    return {name: count for name, count in once.items() if count}
+
 
 class Code(msgspec.Struct, frozen=True):
     kind: str  # ok, nothing, held, stale, denied, invalid, missing

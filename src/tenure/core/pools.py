@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from tenure.core import ids, limits
+from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Pool, Spawn, replace
 
@@ -117,10 +118,17 @@ def status(pool: Pool, now: int) -> str:
 # --- claims -------------------------------------------------------------------------------------------------------
 
 
-def refusal(spawn: Spawn | None, pool: Pool | None, agent: str, session: str, now: int) -> str | None:
-    """Why a process with this spawn may not claim; None where it may."""
+def refusal(
+    spawn: Spawn | None, pool: Pool | None, principal: Principal, agent: str, session: str, now: int
+) -> str | None:
+    """Why a process with this spawn may not claim; None where it may.
+
+    Ids of spawns are shown to everybody in the project: over HTTP the key that was made for the spawn has to claim.
+    """
     if spawn is None:
         return "is not known here"
+    if principal.is_served and spawn.api_key is not None and principal.key != spawn.api_key:
+        return "is for the process that has its own key"
     if spawn.agent != agent:
         return f"is for agent {spawn.agent}, not for {agent[:80]}"
     if spawn.state not in OPEN:

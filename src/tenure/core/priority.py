@@ -284,10 +284,17 @@ def lane_obstacles(profile: Profile, lane: Lane) -> Iterator[Obstacle]:
             yield stop
 
 
+def offered_elsewhere(agent: str, task: Task) -> Obstacle | None:
+    if task.offer_to is None or task.offer_to == agent:
+        return None
+    return Obstacle("offered", f"is not {task.offer_to}, to whom it is offered")
+
+
 def task_obstacles(profile: Profile, task: Task, now: int, waits: Callable[[Task], bool]) -> Iterator[Obstacle]:
     """Obstacles beyond those of its lane; `waits`: every model that the agent could use for it is rate limited."""
-    if task.offer_to is not None and task.offer_to != profile.agent:
-        yield Obstacle("offered", f"is not {task.offer_to}, to whom it is offered")
+    offered = offered_elsewhere(profile.agent, task)
+    if offered is not None:
+        yield offered
     if profile.tags and not set(profile.tags) <= set(task.tags):
         yield Obstacle("other_tags", f"asks for the tags {', '.join(profile.tags)}")
     if task.id in profile.without:

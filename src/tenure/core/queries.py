@@ -256,7 +256,7 @@ class Tracks(Query, frozen=True, kw_only=True):
 
 
 class DeadLetters(Query, frozen=True, kw_only=True):
-    """Tasks without attempts left that wait for a person; with `resolved` those that no longer wait."""
+    """Tasks that are not tried again and wait for a person; with `resolved` those that no longer wait."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dead-letters")
 

@@ -14,6 +14,7 @@ MINUTE = 60 * SECOND
 
 # Failures of the task: count an attempt.
 COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output", "permanent")
+LEASE_EXPIRED = "lease_expired"  # nobody reports it: the holder was lost
 PERMANENT = "permanent"  # no retry can help, whatever the policy: a dead letter at once
 # Failures of the agent or its environment: the attempt is given back, the agent cools off.
 AGENT_TROUBLE = ("environment", "auth_failure", "upstream_timeout")
@@ -105,6 +106,14 @@ def cooled(task: Task, agent: str, now: int, seconds: int) -> dict[str, int]:
     return {a: until for a, until in task.cool_offs.items() if until > now} | {agent: now + seconds}
 
 
+LOST = "lease_expired"  # the error class of a lost claim
+
+
+def how_lost(claim: Claim) -> str:
+    """How a claim ended that its holder did not end."""
+    return claim.error or "its lease ran out"
+
+
 def failure_history(claims: Iterable[Claim]) -> tuple[dict[str, Any], ...]:
     """What a dead letter shows of each attempt, oldest first."""
     return tuple(
@@ -114,8 +123,8 @@ def failure_history(claims: Iterable[Claim]) -> tuple[dict[str, Any], ...]:
             "agent": c.agent,
             "session": c.session,
             "reason": c.reason,
-            "error_class": c.error_class or ("lease_expired" if c.reason == "EXPIRED" else None),
-            "error": c.error,
+            "error_class": c.error_class or (LOST if c.reason == "EXPIRED" else None),
+            "error": how_lost(c) if c.reason == "EXPIRED" else c.error,
             "counted": c.counted,
             "duration": ((c.released_at or c.acquired_at) - c.acquired_at) / SECOND,
         }

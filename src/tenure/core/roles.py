@@ -10,6 +10,7 @@ from tenure.core import queries as q
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import Bug, NotAllowed, NotFound
 from tenure.core.events import ADMIN_KINDS, STORE_KINDS
+from tenure.core.land_request import LAND, is_of_landing
 from tenure.core.queries import Query
 from tenure.core.records import Claim
 from tenure.core.tenant_records import HOME
@@ -89,6 +90,12 @@ def check_here(principal: Principal, command: Command) -> None:
         )
 
 
+def spoken_for(command: Command) -> str | None:
+    """The agent that the command names as its own."""
+    field = SPEAKS_FOR.get(type(command))
+    return None if field is None else getattr(command, field)
+
+
 def check_own(principal: Principal, command: Command) -> None:
     """An agent acts only for itself and its own session, as far as its identity is known.
 
@@ -96,8 +103,7 @@ def check_own(principal: Principal, command: Command) -> None:
     """
     if principal.role != "agent":
         return
-    field = SPEAKS_FOR.get(type(command))
-    named = None if field is None else getattr(command, field)
+    named = spoken_for(command)
     if named is not None and principal.agent is not None and named != principal.agent:
         verb = type(command).__struct_config__.tag
         raise NotAllowed(f"{verb}: you are agent {principal.agent}, not {named[:80]}")
@@ -213,7 +219,8 @@ def _check_not_recognised(principal: Principal, what: str) -> None:
     if principal.address is None and principal.role == "agent":
         raise NotAllowed(
             f"{what}: a session in which an agent works cannot give a verdict",
-            "a person at a terminal can; `run`, `daemon` and `serve` run validators",
+            "a person can, in a terminal that no agent and no runner started; `run`, `daemon` and `serve` run "
+            "validators",
         )
 
 
@@ -225,6 +232,32 @@ def check_checker(principal: Principal, role: str, verb: str) -> None:
             f"{verb}: needs the capability {CHECKER}, which your key lacks",
             "an admin can create one: tenure key create NAME --can checker",
         )
+
+
+def may_land(principal: Principal, claim: Claim) -> bool:
+    """Whether it may land the result of this claim: a person; a key that checks results; or the key that claimed, whose
+    result has passed."""
+    if principal.role != "agent":
+        return True
+    return principal.address is not None and (
+        CHECKER in principal.capabilities or (claim.key is not None and claim.key == principal.key)
+    )
+
+
+def check_lander(principal: Principal, claim: Claim, what: str) -> None:
+    _check_not_recognised(principal, what)
+    if not may_land(principal, claim):
+        raise NotAllowed(
+            f"{what}: to land it needs the capability {CHECKER}, or the key that claimed the task",
+            "an admin can create one: tenure key create NAME --can checker",
+        )
+
+
+def _lands(command: Command) -> bool:
+    """Whether it is about a landing, for which the claim decides: see `check_lander`."""
+    if isinstance(command, c.TakeValidation):
+        return command.phase == LAND
+    return is_of_landing(getattr(command, "receipt", ""))
 
 
 def check_kind(principal: Principal, kind: type[Command]) -> None:
@@ -259,7 +292,7 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
         role = "member"
     if _LEVEL.get(role, -1) < _LEVEL[needed]:
         raise _too_low(principal, str(type(command).__struct_config__.tag), needed, leads=isinstance(command, _LED))
-    if type(command) in VALIDATING:
+    if type(command) in VALIDATING and not _lands(command):
         check_checker(principal, role, str(type(command).__struct_config__.tag))
     check_own(principal, command)
     check_here(principal, command)

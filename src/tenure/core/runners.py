@@ -1,9 +1,11 @@
-"""What a runner keeps to itself while its agent works: the submit of the task, and what else its session may claim.
+"""What a runner keeps to itself while its agent works: evidence, the submit of the task, what its session may claim.
 
-The claim of a runner has a mark in its metadata, so that every interface obeys. Where the runner lands the work, the
-mark has the digest of a secret word, and only a request whose id begins with that word may land or submit: the agent
-has the receipt too, but not the word. The agent's session, whose first claim is the marked one, may claim that task
-again and subtasks of it.
+The claim of a runner has a mark in its metadata, so that every interface obeys. The mark has the digest of a secret
+word. Only who knows it may put evidence (`core/artifacts.py`); where the runner lands the work, only a request whose id
+begins with it may land or submit. The agent has the receipt too, but not the word. The agent's session, whose first
+claim is the marked one, may claim that task again and subtasks of it.
+
+Who claims may call itself a runner. The word proves that what it did was not done by the agent below.
 """
 
 from __future__ import annotations
@@ -11,17 +13,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tenure.core.artifacts import is_evidence
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Task
 
 MARK = "$runner"  # in a claim's metadata
 _SUBMITS = "submits"
+_EVIDENCE = "evidence"
 
 
-def mark(word: str | None) -> dict[str, Any]:
-    """The metadata of a runner's claim. `word`: known to the runner alone, which lands and submits; None: the agent
-    may submit too."""
-    return {MARK: {} if word is None else {_SUBMITS: _digest(word)}}
+def mark(word: str, *, submits: bool) -> dict[str, Any]:
+    """The metadata of a runner's claim. `word`: known to the runner alone; `submits`: it alone lands and submits."""
+    return {MARK: {_EVIDENCE: _digest(word)} | ({_SUBMITS: _digest(word)} if submits else {})}
 
 
 def is_marked(metadata: Mapping[str, Any]) -> bool:
@@ -41,6 +44,25 @@ def denied_result(task: Task, claim: Claim, request_id: str | None) -> Outcome |
         outcome="DENIED_RUNNER",
         message=f"{task.key}: the runner submits your last message as the result, and lands your commits",
         hint="commit your work, say in your last message what you did, and end; `tenure fail` if it cannot be done",
+        directive="continue",
+        state=task.state,
+        generation=claim.generation,
+        current_generation=task.generation,
+        work_lost=False,
+    )
+
+
+def denied_evidence(task: Task, claim: Claim, name: str, word: str | None) -> Outcome | None:
+    """The refusal of an artifact under a name that shows what a runner saw, from somebody else."""
+    if not is_evidence(name):
+        return None
+    kept = claim.metadata[MARK].get(_EVIDENCE) if is_marked(claim.metadata) else None
+    if kept is not None and kept == _digest(word or ""):
+        return None
+    return Outcome(
+        outcome="DENIED_RUNNER",
+        message=f"{task.key}: {name} is for what a runner recorded of its agent, so only the runner may put it",
+        hint="put it under another name",
         directive="continue",
         state=task.state,
         generation=claim.generation,

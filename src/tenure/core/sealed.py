@@ -181,11 +181,6 @@ def current_key(rows: Iterable[DataKey]) -> DataKey | None:
     return max(live, key=lambda row: (row.created_at, row.id), default=None)
 
 
-def without_master_key(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a process that works for somebody else: agents, hooks, key services."""
-    return {name: value for name, value in environ.items() if not name.startswith(MASTER_KEY)}
-
-
 # --- the form -----------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tenure.core.land_request import LandRequest
 from tenure.core.lifecycle import Cancelled, PauseCause, reason_of
 
 
@@ -273,6 +274,8 @@ class Validation(Row, frozen=True, kw_only=True):
     result: str
     validator: str
     state: str = "open"  # open, passed, refused, withdrawn
+    phase: str = "judge"  # then land, where `land` says what; landing: a taker may have moved the branch
+    land: LandRequest | None = None
     generation: int = 0  # grows by one with each taker
     nonce: bytes = b""
     epoch: str = ""

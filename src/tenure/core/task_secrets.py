@@ -1,11 +1,12 @@
 """Secrets of tasks: how callers mark them, which names do, how they are shown, and what hides them. Pure.
 
-A secret is a text in `spec.context` or in the metadata of a task: `{"$secret": "…"}`, or the value of a name that ends
-in a word of `secret_names.WORDS`. It is stored as a sealed value (`core/sealed.py`) and shown as `«secret»`. Its path
-is a JSON pointer in the task, as `/spec/context/db/password`; it is authenticated with the sealed value.
+A secret is a text in `spec.context`, `spec.arguments` or the metadata of a task: `{"$secret": "…"}`, or the value of a
+name that ends in a word of `secret_names.WORDS`. It is stored as a sealed value (`core/sealed.py`) and shown as
+`«secret»`. Its path is a JSON pointer in the task, as `/spec/context/db/password`; it is authenticated with the value.
 
-A holder knows its secrets, so what it writes is searched for them: `Hidden` replaces each, plain, in base64 or
-URL-encoded. A secret of fewer than `SEARCHED` characters is sealed but not searched for: it would be found everywhere.
+Who was given secrets may repeat them, so what it writes is searched for them: `Hidden` replaces each, plain, in base64,
+or with the escapes of JSON, shells, HTML and URLs (`core/escaped_texts.py`). A secret of fewer than `SEARCHED`
+characters is sealed but not searched for: it would be found everywhere.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, TooLarge
+from tenure.core.escaped_texts import may_have_escapes, unescaped, unescaped_with_places
 from tenure.core.sealed import SEALED, is_sealed
 from tenure.core.secret_names import is_secret_name
 
@@ -31,7 +33,8 @@ VARIABLE = "TENURE_SECRET_"  # what the environment variables of a task's secret
 SEARCHED = limits.SECRET_SEARCHED
 MOST = limits.TASK_SECRETS
 LINE = limits.SECRET_LINE
-CONTEXT, METADATA = "/spec/context", "/metadata"
+CONTEXT, ARGUMENTS, METADATA = "/spec/context", "/spec/arguments", "/metadata"
+PLACES = (CONTEXT, ARGUMENTS, METADATA)  # where a task may have secrets
 
 _WITH_VALUES = frozenset({"task.edited", "task.retried", "task.retry_due"})  # their details have values of the task
 
@@ -66,8 +69,8 @@ def name_of(path: str) -> str:
 
 
 def shown_name(path: str) -> str:
-    """How a secret is called: its names, joined by dots; those of the metadata begin with `metadata`."""
-    inner = path.removeprefix(CONTEXT) if path.startswith(CONTEXT) else path
+    """How a secret is called: its names, joined by dots; outside of the context they begin with that of their place."""
+    inner = path.removeprefix(CONTEXT if path.startswith(CONTEXT) else "/spec")
     return ".".join(name_of(f"/{part}") for part in inner.split("/")[1:]) or "context"
 
 
@@ -118,15 +121,20 @@ def secret_of(path: str, value: Any) -> Marked | None:
     return None
 
 
+def is_place(path: str) -> bool:
+    """Whether a task may have a secret at this path."""
+    return path in PLACES or path.startswith(tuple(f"{place}/" for place in PLACES))
+
+
 def check_places(value: Any, path: str) -> None:
     """Refuse marks outside of the places where a secret may stand: they would be stored as they are."""
 
     def leaf(at: str, found: Any) -> Any:
-        if at in (CONTEXT, METADATA):
+        if at in PLACES:
             return found
         if is_marked(found):
             raise InvalidInput(
-                f"{at[1:].replace('/', '.')} has {SECRET!r}: a task has secrets in spec.context and in metadata",
+                f"{at[1:].replace('/', '.')} has {SECRET!r}: secrets are in spec.context, spec.arguments and metadata",
                 "move it there",
             )
         return KEPT
@@ -199,21 +207,26 @@ def same_secrets(wanted: Any, known: Any) -> bool:
 
 
 class Hidden:
-    """Finds secrets in texts, plain, in base64 or URL-encoded, and replaces them."""
+    """Finds secrets in texts, plain, in base64 or escaped, and replaces them."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         known = {secret for secret in secrets if len(secret) >= SEARCHED}
-        spelled = {text for secret in known for text in spellings(secret)}
-        # The longest first: a secret may be part of another.
-        ordered = sorted(spelled, key=lambda text: (-len(text), text))
-        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._spelled = _longest_first({text for secret in known for text in spellings(secret)})
+        self._unescaped = _longest_first({unescaped(text) for text in self._spelled})
         self._has_digits = any(secret.isdecimal() for secret in known)
 
     def __bool__(self) -> bool:
-        return self._pattern is not None
+        return bool(self._spelled)
 
     def text(self, text: str) -> str:
-        return text if self._pattern is None else self._pattern.sub(SHOWN, text)
+        found = [secret for secret in self._spelled if secret in text]  # far faster than a pattern of all
+        if found:
+            text = _any_of(found).sub(SHOWN, text)
+        if not self._spelled or not may_have_escapes(text):
+            return text
+        meant = unescaped(text)
+        found = [secret for secret in self._unescaped if secret in meant]
+        return _without(text, found) if found else text
 
     def value(self, value: Any) -> Any:
         """The value without the secrets, names of its parts included. The same object where it has none."""
@@ -245,6 +258,25 @@ class Hidden:
             if after is not before and after != before:
                 changed[name] = after
         return msgspec.structs.replace(value, **changed) if changed else value
+
+
+def _longest_first(texts: Iterable[str]) -> list[str]:
+    """A secret may be part of another."""
+    return sorted((text for text in texts if len(text) >= SEARCHED), key=lambda text: (-len(text), text))
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, texts)))
+
+
+def _without(text: str, found: Iterable[str]) -> str:
+    """The text without these, which are in it once its escapes are resolved."""
+    meant, parts, at = unescaped_with_places(text), [], 0
+    for match in _any_of(found).finditer(meant.text):
+        start, end = meant.starts[match.start()], meant.ends[match.end() - 1]
+        parts += [text[at : max(at, start)], SHOWN]
+        at = max(at, end)
+    return "".join([*parts, text[at:]])
 
 
 def spellings(secret: str) -> set[str]:

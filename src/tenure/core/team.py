@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.records import Agent, HealthMinute, Leader, Session, replace
 
 SESSION_IDLE = limits.SESSION_IDLE
@@ -86,6 +86,19 @@ def _most(one: int | None, other: int | None) -> int | None:
     return max((value for value in (one, other) if value is not None), default=None)
 
 
+def uses_name(ended_at: int | None, last_activity: int, stale_after: int, now: int) -> bool:
+    """Whether a session acts for its agent now."""
+    return ended_at is None and now - last_activity < stale_after
+
+
+def taken_text(name: str, session: str, last_activity: int, now: int) -> str:
+    """The warning of an agent that joins by the name of another: sessions may share one, and seldom mean to."""
+    return (
+        f"the name {name} is taken: session {session} uses it, seen {max(0, now - last_activity) // 1_000_000} s ago. "
+        "Both are one agent now, with one inbox; join with another name unless that is meant"
+    )
+
+
 def is_over(session: Session, holds: int, now: int) -> bool:
     return session.ended_at is not None or (holds == 0 and session.last_activity < in_use_since(now))
 
@@ -112,8 +125,11 @@ def recipients(
     if address == "@all":
         found: Iterable[str] = known
     elif address == "@leader":
-        if leader is None:
-            raise InvalidInput("@leader: this project has no leader now", "send to an agent by name, or to @all")
+        if leader is None or leader == sender:
+            why = (
+                "this project has no leader now" if leader is None else f"{sender} leads, so it would reach nobody else"
+            )
+            raise NotFound(f"@leader: {why}", "send to an agent by name, or to @all; `tenure agents` lists them")
         return (leader,)
     elif address == "@idle":
         taken = set(busy)
@@ -128,6 +144,16 @@ def recipients(
     else:
         raise InvalidInput(f"{address[:60]!r} must be an agent, @all, @leader, @idle, @track:X or @type:X")
     return tuple(sorted(name for name in found if name != sender))
+
+
+def sent_text(address: str, to: tuple[str, ...], *, for_programs: bool) -> tuple[str, str | None]:
+    """What became of a message, and what its sender may do."""
+    if to:
+        return f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}", None
+    if for_programs:
+        return f"sent to no agent: none is {address}; brokers carry it to workers", None
+    there = "no other agent is here" if address == "@all" else f"no other agent is {address} now"
+    return f"sent to nobody: {there}", "`tenure agents` lists them; who joins later does not get it"
 
 
 def elected(

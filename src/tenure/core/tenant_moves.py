@@ -14,6 +14,7 @@ from __future__ import annotations
 from tenure.core.errors import MoveRefused, TenantMoving
 from tenure.core.ids import FREEZES
 from tenure.core.records import Tenant, replace
+from tenure.core.safe_text import shell_word
 from tenure.core.tenants import SCHEMA
 
 LEAVING = "leaving"  # its home is still the former store; the move can be called off
@@ -76,7 +77,7 @@ def begun(row: Tenant, isolation: str, store: bytes, region: str | None, now: in
     if row.moving:
         raise MoveRefused(
             f"tenant {row.id} is being moved already: move {row.moves}",
-            f"`tenure tenant move {row.id}` finishes it; with --call-off it stays where it was",
+            f"`tenure tenant move {shell_word(row.id)}` finishes it; with --call-off it stays where it was",
         )
     return replace(
         row, moves=row.moves + 1, moving=LEAVING, other_isolation=isolation, other_store=store, other_region=region,
@@ -111,7 +112,7 @@ def called_off(row: Tenant, now: int) -> Tenant:
     if row.moving == ARRIVING:
         raise MoveRefused(
             f"tenant {row.id} is in its new store already; move {row.moves} can only be finished",
-            f"`tenure tenant move {row.id}` finishes it; then move it back",
+            f"`tenure tenant move {shell_word(row.id)}` finishes it; then move it back",
         )
     return _at_rest(row, now) if row.moving else row
 

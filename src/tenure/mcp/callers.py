@@ -31,6 +31,7 @@ from tenure.config import (
     file_of,
     find_home,
     homes_of,
+    leader_lease_of,
     read_settings,
     task_defaults_of,
 )
@@ -115,7 +116,14 @@ class LocalCallers:
         tables = UserTables(file_of(settings, "prices"), file_of(settings, "tiers"))
         with self._lock:
             client = self._client(
-                home, project, who, settings["key"].value, tables, task_defaults_of(settings), homes_of(settings)
+                home,
+                project,
+                who,
+                settings["key"].value,
+                tables,
+                task_defaults_of(settings),
+                leader_lease_of(settings),
+                homes_of(settings),
             )
             if client.signing_key is None:  # `join --key` may come at any time
                 named = settings["signing_key"].value
@@ -144,10 +152,21 @@ class LocalCallers:
         shown: str | None,
         tables: UserTables,
         task_defaults: TaskDefaults,
+        leader_lease: float,
         homes: Mapping[str, str] | None,
     ) -> Client:
         # A recreated store has the same path but is another file.
-        key = (home.url, home.tenant, _file(home.url), project, who.agent, who.session, tables, task_defaults)
+        key = (
+            home.url,
+            home.tenant,
+            _file(home.url),
+            project,
+            who.agent,
+            who.session,
+            tables,
+            task_defaults,
+            leader_lease,
+        )
         if key not in self._clients:
             check_store(home, self.options.environ)
             self._clients[key] = Client(
@@ -163,6 +182,7 @@ class LocalCallers:
                 create=False,
                 tables=tables,
                 task_defaults=task_defaults,
+                leader_lease=leader_lease,
             )
         return self._clients[key]
 

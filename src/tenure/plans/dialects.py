@@ -3,12 +3,14 @@
 - a list of tasks at the top, each with `id`, `title`, `depends_on`;
 - `project:` and `tracks: {A: [{id, description, depends_on}, …]}`, where the tasks stand below their track.
 
-In all of them `id` is the task's name in the plan, and a task without a title takes its description's first line.
+In all of them `id` is the task's name in the plan, and its key where it has the form of one, number included: other
+plans and scripts speak of B-003 too. A task without a title takes its description's first line.
 """
 
 from __future__ import annotations
 
 from tenure.core import inputs
+from tenure.core.ids import parse_key, slug_of
 from tenure.plans.nodes import Mapping, Node, Scalar, Sequence, SourcePosition
 
 Entries = dict[str, tuple[SourcePosition, Node]]
@@ -71,7 +73,21 @@ def _task(node: Node) -> Node:
         title = line[: inputs.LONGEST_TITLE]
         if title:
             entries["title"] = (described[0], Scalar(place=described[1].place, value=title, text=title))
+    if "id" in node.entries and "key" not in entries:
+        key = _key(node.entries["id"][1], entries.get("title"))
+        if key is not None:
+            entries["key"] = (node.entries["id"][0], key)
     return Mapping(place=node.place, entries=entries)
+
+
+def _key(id: Node, title: tuple[SourcePosition, Node] | None) -> Scalar | None:
+    """The key that an id is: `B-007` with the slug of the title. A subtask's key follows from its parent's."""
+    key = parse_key(id.text) if isinstance(id, Scalar) else None
+    if key is None or key.path or not isinstance(id, Scalar):
+        return None
+    slug = key.slug or (slug_of(title[1].text) if title is not None and isinstance(title[1], Scalar) else "")
+    text = f"{key.ref}-{slug}" if slug else id.text
+    return Scalar(place=id.place, value=text, text=text)
 
 
 def _as_text(node: Node) -> Node:

@@ -69,9 +69,11 @@ def _start(pid: int) -> str | None:
         return f"{entry.start}@{_boot()}" if entry.lives else None
     if os.path.isdir("/proc/self"):  # noqa: PTH112 - this module starts with every spawner
         return None
+    from tenure.core.child_environments import ChildKind, for_child
+
     fields = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False,
-        env={**os.environ, "LC_ALL": "C"},
+        env={**for_child(ChildKind.PROGRAM, os.environ), "LC_ALL": "C"},
     ).stdout.split()  # fmt: skip
     return None if not fields or fields[0].startswith("Z") else "-".join(fields[1:]).replace(":", ".")
 

@@ -265,6 +265,9 @@ class SupervisorProcess:
         except OSError as error:
             self.tree.is_gone = True
             self.report(failed=f"{error.filename or self.order['argv'][0]}: {error.strerror or error}")
+        except ValueError as error:  # the character NUL ends a word or a variable for the kernel
+            self.tree.is_gone = True
+            self.report(failed=f"{str(self.order['argv'][0])[:60]!r} cannot be started with these words: {error}")
         mute()
         is_reported = self.tree.is_gone
         if self.is_detached and self.tree.main is not None:

@@ -29,9 +29,10 @@ from typing import NamedTuple
 
 from tenure.config import BadConfig
 from tenure.core import limits
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.errors import SecretsOff
 from tenure.core.safe_text import shell_word
-from tenure.core.sealed import KEY_BYTES, MASTER_KEY, without_master_key
+from tenure.core.sealed import KEY_BYTES, MASTER_KEY
 from tenure.user_state import make_private_folder, sync_folder, user_state
 
 VALUE, FILE, COMMAND = VARIABLES = (MASTER_KEY, f"{MASTER_KEY}_FILE", f"{MASTER_KEY}_COMMAND")
@@ -200,7 +201,10 @@ def _from_command(text: str, environ: Mapping[str, str]) -> MasterKeys:
     if not argv:
         raise BadConfig(f"{COMMAND} is empty", _HOW)
     try:
-        done = run(argv, cwd="/", env=without_master_key(environ), seconds=limits.MASTER_KEY_TIMEOUT, keep_stderr=False)
+        done = run(
+            argv, cwd="/", env=for_child(ChildKind.PROGRAM, environ), seconds=limits.MASTER_KEY_TIMEOUT,
+            keep_stderr=False,
+        )  # fmt: skip
     except NotRun as error:
         raise SecretsOff(f"the master key's command did not run: {error.message}", f"check {COMMAND}") from None
     if done.limit is not None or done.exit != 0:

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tenure.config import BadConfig
 from tenure.core import limits
-from tenure.core.access_chain import TORN, Head, digest_of, follows, line_after, read_line, torn_part
+from tenure.core.access_chain import LOST, TORN, Head, digest_of, follows, line_after, read_line, torn_part
 from tenure.core.commands import Command, Principal
 from tenure.core.compliance import access_log_days
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.redaction import without_secrets
+from tenure.server.auth.request_source import CALLER
 
 if TYPE_CHECKING:
     from tenure.server.requests import Request
@@ -95,7 +96,8 @@ class AccessLog:
             fields["operations"] = operations
         if "keys" not in fields and "task" in request.fields:
             fields |= _keys([request.fields["task"]])
-        self.write({**fields, **_of_principal(request.principal if request.is_known else None)})
+        refused: Principal | None = request.scope.get(CALLER)
+        self.write({**fields, **_of_principal(request.principal if request.is_known else refused)})
 
     def operation(self, given: Command | Query, answer: Any, principal: Principal, route: str) -> None:
         """A command or query inside of a request, with its outcome, view or error: a call of a tool."""
@@ -107,7 +109,7 @@ class AccessLog:
         entry = {name: value for name, value in fields.items() if value not in (None, [], ())}
         with self._lock:
             if self._lost:
-                entry["lost"] = self._lost
+                entry[LOST] = self._lost
             line = line_after(self._head, {"time": now, "tenant": self._tenant, **entry})  # its own tenant wins
             try:
                 self._rotate(len(line))
@@ -269,5 +271,6 @@ def _keys(keys: Sequence[str]) -> dict[str, Any]:
 def _of_principal(principal: Principal | None) -> dict[str, Any]:
     if principal is None:
         return {"principal": None}
-    names = {"principal": principal.name, "role": principal.role, "key": principal.key, "tenant": principal.tenant}
-    return names | {"agent": principal.agent, "session": principal.session}
+    names = {"principal": principal.name, "role": principal.role or None, "key": principal.key}
+    names |= {"tenant": principal.tenant, "agent": principal.agent, "session": principal.session}
+    return names | ({"user": principal.person} if principal.role == "agent" else {})  # in whose name the key was made

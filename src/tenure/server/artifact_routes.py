@@ -74,7 +74,13 @@ class ArtifactEndpoints:
         check_kind(request.principal, PutArtifact)
         asked = _asked(request)
         ready = await self._threads.run(
-            artifact_verbs.ready, request.service.engine, asked.project, asked.receipt, asked.name, request.principal
+            artifact_verbs.ready,
+            request.service.engine,
+            asked.project,
+            asked.receipt,
+            asked.name,
+            request.principal,
+            asked.word,
         )
         if isinstance(ready, Outcome):
             return responses.of_outcome(ready)
@@ -84,8 +90,10 @@ class ArtifactEndpoints:
             kept = await self._kept(request, asked, ready.largest)
         finally:
             self._open -= 1
-        named = {"project": asked.project, "receipt": asked.receipt, "name": asked.name, "type": asked.type}
-        command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since, trace_id=request.trace.id)
+        command = PutArtifact(
+            project=asked.project, receipt=asked.receipt, name=asked.name, type=asked.type, word=asked.word,
+            digest=kept.digest, size=kept.size, since=ready.since, trace_id=request.trace.id,
+        )  # fmt: skip
         outcome = await request.service.do(command, request.principal)
         if not outcome.ok:
             engine = request.service.engine
@@ -156,6 +164,7 @@ class _Asked(NamedTuple):
     receipt: str
     type: str
     digest: str | None
+    word: str | None
 
 
 def _asked(request: Request) -> _Asked:
@@ -166,7 +175,8 @@ def _asked(request: Request) -> _Asked:
     check_task(request.fields["task"], receipt)
     type = check_type(request.header(b"content-type") or ANYTHING)
     digest = _digest(request.header(b"content-digest"))
-    return _Asked(request.fields["project"], checked_name(request.fields["name"]), receipt, type, digest)
+    word = request.header(b"tenure-runner")
+    return _Asked(request.fields["project"], checked_name(request.fields["name"]), receipt, type, digest, word)
 
 
 def _digest(header: str | None) -> str | None:

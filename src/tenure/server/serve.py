@@ -243,6 +243,8 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
         with suppress(StoreError):  # its lease will end
             resign_for(engine, worker.predecessor)
     if not number:  # the only process, or the first
+        if settings.sources:
+            log.info("settings were read", files=list(settings.sources))
         assembly.service.parts += [make(log.info) for make in site.parts]
     app: AsgiApp = assembly.app
     closing = [assembly.tenants.begin_close]

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from tenure.core import limits
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.notices import Summary
-from tenure.core.sealed import without_master_key
 from tenure.processes.bounded_run import CommandRun, NotRun, run
 from tenure.sinks.port import SinkUnavailable
 
@@ -40,7 +40,7 @@ class CommandRunner:
         self, cwd: str, environ: Mapping[str, str], *, ended: Ended = lambda *_: None, seconds: float = SECONDS
     ) -> None:
         """`ended` hears what became of each job, in one of the threads."""
-        self._cwd, self._env, self._ended, self._seconds = cwd, without_master_key(environ), ended, seconds
+        self._cwd, self._env, self._ended, self._seconds = cwd, for_child(ChildKind.COMMAND, environ), ended, seconds
         self._waiting: deque[Job] = deque()
         self._running = 0
         self._changed = threading.Condition()

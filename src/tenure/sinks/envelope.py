@@ -11,20 +11,21 @@ patch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from tenure.core import limits
 from tenure.core.events import Event
-from tenure.core.instants import format_instant, is_instant
+from tenure.core.instants import format_instant
 from tenure.core.records import DeadLetter, Task
 from tenure.core.records import Message as Mail
 from tenure.core.task_secrets import shown_details
 from tenure.core.team import TYPE
 from tenure.core.trace_ids import trace_of
 from tenure.sinks import fields, names
+from tenure.sinks.fields import row_fields
 from tenure.sinks.port import Message
 
 SCHEMA_VERSION = names.VERSION
@@ -33,10 +34,23 @@ EMITTED = "agent.emitted"
 _IDS = tuple(field.name for field in fields.fields_of(fields.IDS))
 _UNCHANGED: dict[str, str] = {}
 
-# Why a task is offered to workers: by the kind of the event that made it ready.
-_NEW = frozenset({"task.created", "task.ready", "task.published"})
-_RETRY = frozenset({"task.retry_due", "task.retried", "task.reset", "task.resumed", "task.uncancelled"})
-NEW_TASK, RETRY_DUE, LEASE_EXPIRED = REASONS = ("new_task", "retry_due", "lease_expired")
+# Why a task is offered to workers.
+NEW_TASK, RETRY_DUE, LEASE_EXPIRED, GIVEN_BACK, CLAIM_ENDED, RESUMED, OFFER_ENDED, ANNOUNCED_AGAIN = REASONS = (
+    "new_task", "retry_due", "lease_expired", "given_back", "claim_ended", "resumed", "offer_ended", "announced_again",
+)  # fmt: skip
+# By the kind of the event that made it ready; a failure is given back or retried at once.
+WHY_READY = {
+    "task.created": NEW_TASK, "task.ready": NEW_TASK, "task.published": NEW_TASK, "task.unlinked": NEW_TASK,
+    "task.linked": NEW_TASK, "task.waiting": NEW_TASK,  # what it waits for is done already
+
+    "task.retry_due": RETRY_DUE, "task.retried": RETRY_DUE, "task.reset": RETRY_DUE, "task.failed": RETRY_DUE,
+    "task.lease_expired": LEASE_EXPIRED, "task.released": GIVEN_BACK, "task.recovered": CLAIM_ENDED,
+    "task.process_gone": CLAIM_ENDED, "task.epoch_ended": CLAIM_ENDED, "task.clock_ended": CLAIM_ENDED,
+    "task.aborted": CLAIM_ENDED, "task.reassigned": CLAIM_ENDED, "task.edited": CLAIM_ENDED,
+    "task.resumed": RESUMED, "task.answered": RESUMED, "task.uncancelled": RESUMED, "task.offer_ended": OFFER_ENDED,
+}  # fmt: skip
+# Of two events with one change of state, the later has in its payload the state before both.
+STATE_BEFORE = "state_before"
 
 
 class Facts(NamedTuple):
@@ -55,16 +69,18 @@ class Facts(NamedTuple):
 def messages_of(event: Event, facts: Facts, *, short_names: bool = False) -> list[Message]:
     """Every message that the event becomes, in the order in which they are sent."""
     payload = _payload(event, facts)
-    name = names.event_name(event.kind, facts.agent_type, payload.get("name") if event.kind == EMITTED else None)
+    name = names.event_name(event.kind, facts.agent_type)
+    if event.kind == EMITTED:  # a person has no row of an agent
+        name = names.event_name(event.kind, payload.get("agent_type") or facts.agent_type, payload.get("name"))
     found = [_message(event, facts, event.id, name, payload)]
     if short_names and event.kind == "task.dead_lettered":
         found.append(_message(event, facts, f"{event.id}-short", f"evt.task.dead.{SCHEMA_VERSION}", payload))
     if facts.letter is not None:
-        whole = payload | _times(msgspec.to_builtins(facts.letter))
+        whole = payload | row_fields(msgspec.to_builtins(facts.letter))
         name = names.dead_letter_name(facts.task.type if facts.task else "unknown")
         found.append(_message(event, facts, f"{event.id}-dlq", name, whole))
     if facts.task is not None and made_ready(event):
-        found.append(execute(facts, facts.task, event.version or 0, reason_of(event.kind), event=event))
+        found.append(execute(facts, facts.task, event.version or 0, reason_of(event), event=event))
     if event.kind == "message.sent":
         found += _mail(event, facts)
     return found
@@ -75,12 +91,12 @@ def _mail(event: Event, facts: Facts) -> Iterator[Message]:
     details = event.details
     address, action = str(details.get("to")), details.get("action")
     if action is not None and address.startswith(TYPE):
-        payload = _times({**details, "from": event.agent})
+        payload = row_fields({**details, "from": event.agent})
         name = names.agent_command_name(address.removeprefix(TYPE), action)
         yield _message(event, facts, f"{event.id}-cmd", name, payload)
         return
     for mail in facts.mail:
-        payload = _times(
+        payload = row_fields(
             {
                 "message": mail.message,
                 "from": mail.sender,
@@ -103,8 +119,10 @@ def made_ready(event: Event) -> bool:
     )
 
 
-def reason_of(kind: str) -> str:
-    return NEW_TASK if kind in _NEW else RETRY_DUE if kind in _RETRY else LEASE_EXPIRED
+def reason_of(event: Event) -> str:
+    if event.kind == "task.failed" and event.details.get("given_back"):
+        return GIVEN_BACK
+    return WHY_READY.get(event.kind, NEW_TASK)
 
 
 def execute(
@@ -128,8 +146,9 @@ def execute(
 
 
 def _message(event: Event, facts: Facts, id: str, name: str, payload: dict[str, Any]) -> Message:
+    cause = event.details.get("caused_by") or event.causation_id
     body = _encoded(
-        id, name, payload, trace=trace_of(facts.task, event), cause=event.causation_id, time=event.time,
+        id, name, payload, trace=trace_of(facts.task, event), cause=cause, time=event.time,
         tenant=facts.tenant, project=event.project, sequence=event.sequence,
     )  # fmt: skip
     return Message(id=id, name=name, body=body, sequence=event.sequence, task=event.task)
@@ -174,12 +193,13 @@ _encode = msgspec.json.Encoder().encode
 def _payload(event: Event, facts: Facts) -> dict[str, Any]:
     task, kind = facts.task, event.kind
     details = shown_details(event)
-    payload = _details(kind, details) if details else {}
+    renamed = fields.RENAMED.get(kind, _UNCHANGED)
+    payload = {renamed.get(name, name): value for name, value in fields.told(kind, details).items()} if details else {}
     payload |= {
         "task_id": event.task,
         "key": event.key,
         "type": task.type if task is not None else None,
-        "previous_state": event.previous_state,
+        "previous_state": payload.pop(STATE_BEFORE, event.previous_state),
         "new_state": event.new_state,
         "generation": event.generation,
         "agent_id": event.agent,
@@ -188,6 +208,8 @@ def _payload(event: Event, facts: Facts) -> dict[str, Any]:
         "level": event.level,
         "message": event.message,
     }
+    if event.user is not None:
+        payload["user"] = event.user
     match kind:
         case "task.claimed":
             payload["previous_claim"] = facts.previous_claim
@@ -199,24 +221,3 @@ def _payload(event: Event, facts: Facts) -> dict[str, Any]:
             payload["error_class"] = details.get("error_class")
             payload["error"] = details.get("error") or event.message
     return payload
-
-
-def _details(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
-    """The details under their names in the payload, with their instants as text."""
-    renamed, instants = fields.RENAMED.get(kind, _UNCHANGED), fields.instants_of(kind)
-    found = {renamed.get(name, name): value for name, value in details.items()}
-    return {
-        name: format_instant(value) if name in instants and type(value) is int else _times(value, name)
-        for name, value in found.items()
-    }
-
-
-def _times(value: Any, name: str = "") -> Any:
-    """The value, with the instants in it as text."""
-    if type(value) is int:
-        return format_instant(value) if is_instant(name) else value
-    if isinstance(value, Mapping):
-        return {inner: _times(part, inner) for inner, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_times(part) for part in value]
-    return value

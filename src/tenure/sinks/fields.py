@@ -1,20 +1,24 @@
 """The payload fields of every kind of event. The shipped schemas and the reference page are generated from this table.
 
 A row is `name type` for each field, separated by commas. `name?` may be absent; a type that ends in `?` may be null.
-The types: text, integer, number, flag, instant (RFC 3339 text in UTC), texts (a list), object, any.
+The types: text, integer, number, flag, instant (RFC 3339 text in UTC), texts (a list), object (fields of rows),
+instants (an object whose values are instants), any (as its author wrote it). A duration has its unit in its name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from tenure.core.instants import format_instant, is_instant
 
 # Of every event. Cut payloads have the first part and `truncated` only.
 IDS = (
     "task_id text?, key text?, type text?, previous_state text?, new_state text?, generation integer?, "
     "agent_id text?, session_id text?, attempt integer?"
 )
-MORE = "level text, message text, at? instant"
+MORE = "level text, message text, at? instant, user? text, holder? text, by? text"
 
 # Details whose name means something else in a payload, by kind: their name there.
 RENAMED: dict[str, dict[str, str]] = {
@@ -24,8 +28,13 @@ RENAMED: dict[str, dict[str, str]] = {
     "key.revoked": {"key": "key_id"},
     "message.sent": {"message": "mail_id", "type": "mail_type"},
     "task.artifact": {"type": "media_type"},
-    "task.result_refused": {"processing_time": "processing_ms"},
     "task.retry_scheduled": {"retry_at": "next_attempt_at"},
+}
+
+# Details of earlier events that had no unit in their name: the name now, and how many of them are one of those.
+FORMER: dict[str, dict[str, tuple[str, int]]] = {
+    "clock.accepted": {"back": ("back_ms", 1000)},
+    "task.result_refused": {"processing_time": ("processing_ms", 1)},
 }
 
 # fmt: off
@@ -49,24 +58,26 @@ EVENTS: dict[str, str] = {
     "task.linked": "needs text, on_failure text, before? text",
     "task.unlinked": "needs text, on_failure text",
     "task.claimed":
-        "lease_until instant, previous_generation integer, previous_claim text?, term? integer, funds? object",
+        "lease_until instant, previous_generation integer, previous_claim text?, term? integer, funds? object, "
+        "next_claims? instants, caused_by? text",
     "task.started": "",
     "task.progress": "percent integer?, step text?",
     "task.checkpoint": "",
     "task.landing": "branch text, new text, old text",
     "task.artifact": "digest text, name text, size integer, media_type text",
     "task.waiting": "waits_for texts",
-    "task.validating": "result text, validator text, late flag",
+    "task.validating": "result text, validator text, late flag, phase? text, commit? text, onto? text",
     "task.validation_taken": "holder text, try integer, validator text",
+    "task.validated": "commit text, onto text, validator text",
     "task.validation_undecided": "retry_at instant, try integer, validator text",
     "task.output_refused": "count integer, reasons texts",
     "task.completed": "result text, result_ref text?, work_product text, duration_ms integer, cost number?, late flag, "
-        "by? text, validator? text",
+        "validator? text, onto? text, judged_by? text",
     "task.result_refused": "submitted_generation integer, current_generation integer, reason text, work_lost flag, "
         "result text, result_size integer, processing_ms integer",
-    "task.failed": "error_class text?, error text, by? text, reasons? texts, validator? text",
+    "task.failed": "error_class text?, error text, given_back? flag, reasons? texts, validator? text",
     "task.retry_scheduled": "next_attempt_at instant, backoff_ms integer, error_class text",
-    "task.retry_due": "by? text, changes? object",
+    "task.retry_due": "changes? object",
     "task.dead_lettered": "error_class text, error text, attempts integer, poison_pill flag",
     "task.lease_expired": "lease_until instant",
     "task.process_gone": "lease_until instant, said_by text, host? text, pid? integer, spawn? text",
@@ -85,14 +96,14 @@ EVENTS: dict[str, str] = {
     "task.change_seen": "brief integer",
     "task.cancelled": "cause text, reason text, before object, source? text",
     "task.uncancelled": "",
-    "task.retried": "run integer, before object, changes? object, was? text, by? text",
+    "task.retried": "run integer, before object, changes? object, was? text",
     "task.reset": "before object",
     "task.reset_undone": "",
     "task.retry_undone": "",
     "task.adopted": "result text, work_product text",
     "task.archived": "",
     "task.unarchived": "",
-    "task.edited": "changes texts, before object, by? text, undo? flag",
+    "task.edited": "changes texts, before object, undo? flag",
     "task.offered": "agent text, until instant, term? integer",
     "task.reordered": "order text",
     "task.offer_ended": "agent text",
@@ -119,19 +130,19 @@ EVENTS: dict[str, str] = {
     "session.ended": "",
     "message.sent": "mail_id text, mail_type text, to text, recipients texts, action? text, text? text, "
         "reply_to? text?, expires_at? instant?",
-    "budget.set": "budget text, allocated? integer, currency? text, task? text",
+    "budget.set": "budget text, allocated? integer, currency? text, task? text, earlier? integer",
     "budget.removed": "budget text",
     "budget.moved": "budget text, from text, to text, amount integer",
     "budget.alert": "budget text, threshold integer, percent integer",
     "budget.alert_ended": "budget text, threshold integer, percent integer",
     "reservation.taken": "patterns texts, mode text",
     "reservation.released": "patterns texts",
-    "track.assigned": "track text, agent text, by? text",
+    "track.assigned": "track text, agent text",
     "track.released": "track text, agent text",
     "leader.elected": "for text, term integer",
     "leader.lost": "term integer, why? text, ended_at? instant",
     "archive.moved": "tasks integer, documents? object",
-    "archive.returned": "tasks texts, moved? object",
+    "archive.returned": "tasks texts, moved? instants",
     "archive.pruned": "tasks integer, until? instant, leaves? text",
     "schedule.set": "schedule text, next_at instant?",
     "schedule.paused": "schedule text, next_at instant?",
@@ -191,7 +202,7 @@ EVENTS: dict[str, str] = {
     "agent.emitted": "name text, data any, agent_type text",
     "source.files_changed": "paths texts, more integer",
     "epoch.started": "epoch text",
-    "clock.accepted": "back integer, moved integer",
+    "clock.accepted": "back_ms integer, moved integer",
     "command.undone": "command text, tasks texts",
 }
 # fmt: on
@@ -224,8 +235,52 @@ def fields_of(row: str) -> tuple[Field, ...]:
     )
 
 
+# --- what a reader sees of an event's details ----------------------------------------------------------------
+
+
 @cache
-def instants_of(kind: str) -> frozenset[str]:
-    """Fields of a kind that are instants, by their names in the payload."""
-    rows = f"{EVENTS.get(kind, '')},{MORE}"
-    return frozenset(field.name for field in fields_of(rows) if field.type == "instant")
+def _types_of(kind: str) -> dict[str, str]:
+    """The types of the details of a kind, under their own names."""
+    fields = fields_of(f"{MORE},{EVENTS.get(kind, '')}")
+    return {former_name(kind, field.name): field.type for field in fields}
+
+
+def former_name(kind: str, name: str) -> str:
+    """The name of a detail that has this name in a payload."""
+    return next((own for own, renamed in RENAMED.get(kind, {}).items() if renamed == name), name)
+
+
+def told(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
+    """The details as every interface shows them: instants as text, by the types of their fields."""
+    types, former = _types_of(kind), FORMER.get(kind, {})
+    shown: dict[str, Any] = {}
+    for name, value in details.items():
+        if name in former:
+            now, parts = former[name]
+            shown[now] = value // parts
+        else:
+            shown[name] = _spelled(value, types.get(name, "object"), name)
+    return shown
+
+
+def _spelled(value: Any, type_: str, name: str) -> Any:
+    match type_:
+        case "any":
+            return value
+        case "instant":
+            return format_instant(value) if type(value) is int else value
+        case "instants":
+            return {key: _spelled(part, "instant", key) for key, part in value.items()}
+        case _:
+            return row_fields(value, name)
+
+
+def row_fields(value: Any, name: str = "") -> Any:
+    """Fields of rows, with the instants in them as text."""
+    if type(value) is int:
+        return format_instant(value) if is_instant(name) else value
+    if isinstance(value, Mapping):
+        return {inner: row_fields(part, inner) for inner, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [row_fields(part) for part in value]
+    return value

@@ -77,7 +77,7 @@ def _loaded(broker: Broker, path: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in broker.libraries:
             raise
-        raise InvalidInput(f"the {broker.extra} sink needs the extra: pip install 'tenure[{broker.extra}]'") from None
+        raise InvalidInput(f"the {broker.extra} sink needs the extra: install tenure[{broker.extra}]") from None
 
 
 def prefixed(url: str, prefix: str) -> str:

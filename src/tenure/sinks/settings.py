@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from tenure.config import SHARED, BadConfig, Settings
+from tenure.config import BadConfig, Settings
 from tenure.core import local_hooks, notices, triggers
 from tenure.core.errors import InvalidInput
 from tenure.core.named_settings import NAMED
@@ -199,8 +199,8 @@ class _Table:
         if field == "url_file":
             return self._from_file(value, origin)
         has_secret = "@" in value.partition("://")[2] or value.startswith("https://")
-        if os.path.basename(origin) == SHARED and has_secret:  # noqa: PTH119 - as config.py does
-            hint = "use url_env or url_file, or .tenure/config.toml"
+        if self._settings.is_shared(self._key(field)) and has_secret:
+            hint = f"use url_env or url_file, or {self._settings.own_file}"
             raise BadConfig(f"{origin}: {self._key(field)}: a shared file must not contain a secret", hint)
         return value
 

@@ -29,7 +29,7 @@ Result = tuple[Delivery, Tried | None]
 
 
 def body_of(kind: str, event: Event, message: Message) -> bytes:
-    """The body: the envelope; for `task.status_changed` with the six fields of that message beside it."""
+    """The body: the envelope; for `task.status_changed` with the seven fields of that message beside it."""
     if kind != STATUS_CHANGED:
         return message.body
     envelope = msgspec.json.decode(message.body, type=dict[str, msgspec.Raw])
@@ -40,7 +40,8 @@ def body_of(kind: str, event: Event, message: Message) -> bytes:
         "taskId": event.task,
         "previousStatus": event.previous_state,
         "newStatus": event.new_state,
-        "workspaceId": event.project,
+        "workspaceId": msgspec.json.decode(envelope["tenant"]),
+        "projectId": event.project,
         "timestamp": format_instant(event.time),
     }
     return msgspec.json.encode(envelope | changed)

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.errors import InvalidInput
 from tenure.core.limits import SPAWN_SECONDS
-from tenure.core.sealed import without_master_key
 from tenure.processes.bounded_run import CommandRun, NotRun, run
 from tenure.spawners import children
 from tenure.spawners.children import Child, Children, Exists
@@ -145,7 +145,7 @@ class CommandSpawner:
     def _run(self, template: Sequence[str], values: Mapping[str, str]) -> CommandRun:
         argv = filled(template, values)
         try:
-            done = run(argv, cwd=self._folder, env=without_master_key(self._environ), seconds=SPAWN_SECONDS)
+            done = run(argv, cwd=self._folder, env=for_child(ChildKind.PROGRAM, self._environ), seconds=SPAWN_SECONDS)
         except NotRun as error:
             raise SpawnUnknown(f"{argv[0]} did not run: {error.message}") from None
         if done.limit is not None:

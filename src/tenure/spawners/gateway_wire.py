@@ -50,9 +50,10 @@ def spawn_body(request: SpawnRequest, offer_until: str) -> bytes:
     context = request.context
     fields: dict[str, Any] = msgspec.to_builtins(request)
     fields["offer_until"] = offer_until
-    fields |= {"workspaceId": request.tenant, "agentId": request.agent, "taskId": request.task}
+    fields |= {"workspaceId": request.tenant, "projectId": request.project, "agentId": request.agent}
+    fields["taskId"] = request.task
     fields["context"] |= {
-        "taskTitle": context.title, "taskDescription": context.description, "inputContext": context.input,
+        "taskTitle": context.title, "taskDescription": context.description, "inputContext": _input_of(context.input),
         "checkpointData": context.checkpoint,
     }  # fmt: skip
     body = msgspec.json.encode(fields)
@@ -61,6 +62,12 @@ def spawn_body(request: SpawnRequest, offer_until: str) -> bytes:
     # The agent gets all of it with its claim; the gateway only learns what it is about.
     brief = SpawnContext(title=context.title, description=context.description[:1000])
     return spawn_body(msgspec.structs.replace(request, context=brief), offer_until)
+
+
+def _input_of(given: Any) -> Any:
+    """What the task's author gave as context, where its spec has that beside other fields."""
+    inner = given.get("context") if isinstance(given, dict) else None
+    return inner if isinstance(inner, dict) else given
 
 
 def spawn_request(body: bytes) -> SpawnRequest:

@@ -6,15 +6,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.inputs import suggestion
-from tenure.core.sealed import without_master_key
 from tenure.spawners.port import SpawnFailed, SpawnRequest
 
 AGENTS = ("claude", "codex", "copilot", "gemini", "opencode")  # that `tenure run` knows by name
-# A child is another caller: it gets neither the identity nor the access of the process that starts it.
-_OURS = ("TENURE_KEY", "TENURE_URL", "TENURE_PROJECT", "TENURE_AGENT", "TENURE_SESSION", "TENURE_ROLE", "TENURE_TASK",
-         "TENURE_GENERATION", "TENURE_TENANT")  # fmt: skip
-_SERVERS = ("TENURE_SERVE_", "TENURE_GATEWAY_")
 
 
 class Program(NamedTuple):
@@ -46,12 +42,14 @@ class Programs(NamedTuple):
     def command(self, request: SpawnRequest) -> list[str]:
         """The command of a child: it has no secret, since every user of a machine can read it."""
         program = self.find(request.program)
-        words = [sys.executable, "-P", "-m", "tenure", "run", "--once", "--spawn", request.spawn, "--task", request.key]
-        words += ["--name", request.agent, "--agent", program.agent]
-        if len(request.models) == 1:
-            words += ["--model", request.models[0]]
-        for capability in request.capabilities:
-            words += ["--cap", capability]
+        # Each value in one word with its option: one that begins with `-` stays a value.
+        words = [sys.executable, "-P", "-m", "tenure", "run", "--once"]
+        words += [f"--spawn={request.spawn}", f"--task={request.key}", f"--name={request.agent}"]
+        words += [f"--agent={program.agent}"]
+        words += [f"--model={model}" for model in request.models if len(request.models) == 1]
+        words += [f"--cap={capability}" for capability in request.capabilities]
+        if any("\0" in word for word in words):
+            raise SpawnFailed(f"spawn {request.spawn[:60]!r}: its names may not have the character NUL")
         return [*words, *program.options]
 
     def environment(self, request: SpawnRequest) -> dict[str, str]:
@@ -60,10 +58,6 @@ class Programs(NamedTuple):
 
 def child_environment(environ: Mapping[str, str], request: SpawnRequest) -> dict[str, str]:
     """The environment of a child: the machine's, with the key and the place of its spawn."""
-    kept = {
-        name: value
-        for name, value in without_master_key(environ).items()
-        if name not in _OURS and not name.startswith(_SERVERS)
-    }
+    kept = for_child(ChildKind.SPAWNED, environ)
     ours = {"TENURE_URL": request.url, "TENURE_PROJECT": request.project, "TENURE_SPAWN": request.spawn}
     return {**kept, **ours, **({"TENURE_KEY": request.token} if request.token else {})}

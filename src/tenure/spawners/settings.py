@@ -7,6 +7,7 @@ setting, where a value is not valid. A spawner with the name `local` is there wi
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from tenure.core import limits, signatures
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.loopback import is_loopback
 from tenure.core.named_settings import NAMED
+from tenure.core.safe_text import shell_word
 from tenure.spawners.children import Children
 from tenure.spawners.port import Spawner
 from tenure.spawners.programs import AGENTS, Program, Programs
@@ -240,6 +242,12 @@ def _from_file(value: str, origin: str) -> str:
     path = os.path.join(os.path.dirname(origin) if os.path.isfile(origin) else "", os.path.expanduser(value))
     try:
         with open(path, encoding="utf-8") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if mode & 0o077:
+                raise BadConfig(
+                    f"the secret {path} can be read or written by others (mode {mode:04o})",
+                    f"`chmod 600 {shell_word(path)}`, and replace the secret if others may have read it",
+                )
             return file.read(10_000)
     except (OSError, UnicodeDecodeError) as error:
         raise BadConfig(f"{path}: {getattr(error, 'strerror', None) or 'it is not text'}") from None

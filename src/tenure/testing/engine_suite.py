@@ -7,6 +7,7 @@ class TestMine(EngineSuite):
 
 from __future__ import annotations
 
+from tenure.testing.engine.actors import Actors
 from tenure.testing.engine.agent_leaders import AgentLeaders
 from tenure.testing.engine.answered import AnsweredRequests
 from tenure.testing.engine.archive import Archive
@@ -33,6 +34,8 @@ from tenure.testing.engine.graphs import Graphs
 from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
+from tenure.testing.engine.known_secrets import KnownSecrets
+from tenure.testing.engine.landing_phase import LandingPhase
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.lengths import Lengths
 from tenure.testing.engine.losses import Losses
@@ -98,6 +101,7 @@ class EngineSuite(
     MovedMoney,
     Models,
     Landings,
+    LandingPhase,
     Runners,
     Reads,
     Artifacts,
@@ -110,6 +114,7 @@ class EngineSuite(
     Losses,
     Tracks,
     Team,
+    Actors,
     AgentLeaders,
     Terminating,
     Overview,
@@ -150,6 +155,7 @@ class EngineSuite(
     QuickChecks,
     Validations,
     Signing,
+    KnownSecrets,
     Secrets,
     Audits,
     Verdicts,

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from tenure.core import limits
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import check_key, suggestion
 from tenure.processes import bounded_run
@@ -108,7 +109,7 @@ class TestPass:
 def _environment(command: Command, output: Output) -> dict[str, str]:
     passed = {name: os.environ[name] for name in (*PASSED, *command.env) if name in os.environ}
     about = {"TENURE_TASK": output.about.key, "TENURE_GENERATION": str(output.about.generation)}
-    return {**passed, **about, **command.set}
+    return {**for_child(ChildKind.CHECK, passed), **about, **command.set}
 
 
 def _wrapped(name: str, command: Command, folder: Path, at: Path) -> tuple[list[str], str]:

@@ -30,7 +30,7 @@ def trouble() -> str | None:
         return "bwrap is not installed"
     probe = [program, *SYSTEM, "--", "/bin/sh", "-c", ":"]
     try:
-        done = subprocess.run(probe, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(probe, capture_output=True, text=True, timeout=10, check=False, env={})
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bwrap does not run: {error}"
     return None if done.returncode == 0 else f"bwrap does not run: {done.stderr.strip()[:200]}"

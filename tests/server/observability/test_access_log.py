@@ -15,7 +15,7 @@ import pytest
 import tenure
 from tenure.config import BadConfig
 from tenure.core.access_chain import ChainReport, check
-from tenure.core.commands import Submit
+from tenure.core.commands import CreateKey, Submit
 from tenure.core.errors import NotFound, StoreUnavailable
 from tenure.core.queries import Tasks
 from tenure.server.access_log import AccessLog, fields_of
@@ -123,7 +123,9 @@ def test_a_line_that_cannot_be_written_is_counted_in_the_next(tmp_path: Path) ->
     log.write({"route": "/y"})
     log.close()
     assert "lost" not in lines_of(path)[-1]
-    assert verified(path).findings == []
+    report = verified(path)
+    assert report.findings == [f"{path}:2: 2 lines were lost before it: the log could not be written"]
+    assert (report.lost, report.lines) == (2, 3)
 
 
 # --- what a line says ---------------------------------------------------------------------------------------
@@ -215,6 +217,24 @@ def test_every_operation_is_a_line_reads_and_refusals_too(server: TenureServer, 
     written = access.read_text()
     assert receipt.partition(":")[2] not in written
     assert "the result" not in written
+
+
+KEYS = (("alice", "member", None), ("bot", "agent", "bo"))
+
+
+def test_a_line_names_who_is_refused_and_in_whose_name_an_agents_key_was_made(
+    server: TenureServer, access: Path, store: str
+) -> None:
+    with tenure.Client(store, "p") as client:
+        made = (CreateKey(project="", name=name, role=role, user="alice", agent=agent) for name, role, agent in KEYS)
+        person, agent = (str(client.do(command).secret) for command in made)
+    ask(server, "GET", f"{API}/tasks?limit=5", **{"Authorization": f"Bearer {person}", "Tenure-Tenant": "acme"})
+    ask(server, "GET", f"{API}/tasks?limit=5", Authorization=f"Bearer {agent}")
+    server.end()
+    foreign, own = lines_of(access)[-2:]
+    assert (foreign["status"], foreign["principal"], foreign["tenant"]) == (404, "human:alice", "local")
+    assert foreign["key"] in person
+    assert (own["status"], own["principal"], own["user"]) == (200, "agent:bo", "alice")
 
 
 def test_a_stream_is_a_line_when_it_begins(server: TenureServer, access: Path) -> None:

@@ -11,6 +11,7 @@ from tenure.agents.recipes.json_pieces import HookGroups
 from tenure.agents.recipes.pieces import Piece
 from tenure.agents.recipes.recipe import TIMEOUT, Gate, Recipe, SetupTarget, hook_groups, instructions, skill
 from tenure.agents.recipes.toml_pieces import TomlEntry
+from tenure.core.child_environments import ChildKind, for_child
 
 
 def pieces(target: SetupTarget, chosen: frozenset[str]) -> list[Piece]:
@@ -68,8 +69,9 @@ def _user_settings(target: SetupTarget) -> dict[str, Any]:
 def _in_login_shell() -> bool | None:
     try:
         asked = subprocess.run(
-            ["bash", "-lc", "command -v tenure"], capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL
-        )
+            ["bash", "-lc", "command -v tenure"], capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL,
+            env=for_child(ChildKind.PROGRAM, os.environ),
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None
     return asked.returncode == 0

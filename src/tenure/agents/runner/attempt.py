@@ -27,11 +27,11 @@ from tenure.agents.transcript_text import of_output
 from tenure.client import Client
 from tenure.client.signed_submits import own_key_file
 from tenure.core import runners
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError, close_all
 from tenure.core.outcomes import Outcome
-from tenure.core.sealed import without_master_key
-from tenure.core.task_secrets import Hidden, variable_of
+from tenure.core.task_secrets import variable_of
 from tenure.process_table import described
 from tenure.processes.output import Lines
 from tenure.processes.supervisor import Ended, Supervisor
@@ -70,8 +70,8 @@ class Attempt:
         granted: Outcome,
         supervisor: Supervisor,
         checker: Client,
+        word: str,
         options: Options | None = None,
-        word: str | None = None,
     ) -> None:
         """`checker` acts for the user who started the runner: an agent gives no verdicts. `options`: of this
         attempt, else those of the runner. `word`: see core/runners."""
@@ -91,7 +91,7 @@ class Attempt:
         self.tree: ClaimWorktree | None = None
         self.last_line = ""  # of the agent's output, kept while somebody watches
         self.chosen: str | None = None  # the model of the claim, where the user named none
-        self.hidden = Hidden((granted.secrets or {}).values())
+        self.hidden = shared.hidden((granted.secrets or {}).values())
         self.transcript = Transcript(self.options.home.folder, client.project, self.key, granted.generation or 0)
         self._is_transcript_kept = False
         self.files = InputFiles(self.transcript.beside + "inputs")
@@ -103,7 +103,7 @@ class Attempt:
             granted,
             lease=self.options.lease,
             spawn=self.options.spawn,
-            metadata=runners.mark(word),
+            metadata=runners.mark(word, submits=bool(self.options.land)),
             process=lambda: described(supervisor.pid),
             receipts=self.receipts,
             stopped=self._stopped,
@@ -215,7 +215,8 @@ class Attempt:
             return options.model
         recommended = (self.granted.model,) if options.route else ()
         wanted = (*recommended, *(self.granted.models or ()))
-        self.chosen = next((m for m in wanted if m and options.cli.takes(m) and m not in self.shared.unknown), None)
+        known = (model for model in wanted if model and model not in self.shared.unknown)
+        self.chosen = next(filter(options.cli.may_take, known), None)
         if self.chosen is not None and self.chosen == self.granted.model:
             self.say(f"{self.key}: model {self.chosen} ({self.granted.why})")
         return self.chosen
@@ -237,7 +238,8 @@ class Attempt:
 
     def _environment(self, start: Start) -> dict[str, str]:
         options = self.options
-        env = {name: value for name, value in without_master_key(options.environ).items() if name not in _THEIRS}
+        kept = for_child(ChildKind.AGENT, options.environ)
+        env = {name: value for name, value in kept.items() if name not in _THEIRS}
         env |= options.cli.environment(start)
         env |= {
             "TENURE_SESSION": self.client.session,
@@ -304,7 +306,7 @@ class Attempt:
         return Activity(self.agent, ref, title, seconds, self.last_line, self.usage())
 
     def _take_line(self, stream: str, line: bytes) -> None:
-        if self.hidden:  # the agent knows the secrets of its task; what it prints is kept and shown without them
+        if self.hidden:  # the agent knows the secrets of its task; and of those before; its output is kept without them
             line = self.hidden.text(line.decode(errors="replace")).encode()
         self.transcript.write(stream, line)
         if self.shared.is_watched and stream == "stdout" and (text := of_output(line.decode(errors="replace"))):
@@ -338,7 +340,7 @@ class Attempt:
         self.transcript.flush()
         try:
             with self.claim.mutex:
-                keep_transcript(self.client, self.claim.receipt, self.transcript.path)
+                keep_transcript(self.client, self.claim.receipt, self.transcript.path, self.word)
         except InvalidInput as error:  # no artifact store: the next transcript would fail too
             self.shared.keeps_transcripts = False
             self.say(f"transcripts are kept as files only: {error.message}; {error.hint}")

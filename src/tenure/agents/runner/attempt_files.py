@@ -166,7 +166,7 @@ def _plain(key: str) -> str:
     return key.replace("::", "-")
 
 
-def keep_transcript(client: Client, receipt: str, path: str) -> Outcome:
+def keep_transcript(client: Client, receipt: str, path: str, word: str) -> Outcome:
     from pathlib import Path
 
-    return client.put_artifact(receipt, TRANSCRIPT, Path(path), type="application/jsonl")
+    return client.put_artifact(receipt, TRANSCRIPT, Path(path), type="application/jsonl", word=word)

@@ -32,7 +32,7 @@ from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
 from tenure.core.redaction import without_secrets
-from tenure.core.safe_text import storable
+from tenure.core.safe_text import shell_word, storable
 from tenure.core.validation import BEFORE, NONE, validator_of
 from tenure.processes.supervisor import Ended
 
@@ -198,7 +198,9 @@ def _say_unlanded(attempt: Attempt) -> None:
     if not attempt.options.land or tree is None or not (count := tree.commits()):
         return
     said = f"{count} commit{'' if count == 1 else 's'} on {tree.branch}"
-    attempt.say(f"{attempt.key}: not landed before its verdict: {said}; once accepted: git merge {tree.branch}")
+    attempt.say(
+        f"{attempt.key}: not landed before its verdict: {said}; once accepted: git merge {shell_word(tree.branch)}"
+    )
 
 
 def _committed(attempt: Attempt, data: Any, summary: str) -> dict[str, Any]:
@@ -297,7 +299,7 @@ def report(attempt: Attempt, **fields: Any) -> Outcome | None:
                 project=attempt.client.project,
                 key=attempt.key,
                 receipt=claim.receipt,
-                request_id=f"{attempt.word or attempt.client.session}.{fields['what']}",  # it may send two commands
+                request_id=f"{attempt.word}.{fields['what']}",  # it may send two commands
                 usage=attempt.claim_usage.own(attempt.usage()),
                 process=attempt.shared.process,
                 **fields,

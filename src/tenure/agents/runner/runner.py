@@ -22,7 +22,6 @@ LOOK = 1.0  # seconds between checks of held tasks: a cancelled one must not run
 GONE = 2.0  # seconds between checks of other processes of this host that hold claims
 OUTBOX = 5.0
 AWAIT = 1.0  # seconds between tries to reach the store, of a process that a pool has started
-PRESENCE = limits.PRESENCE_OF_WORKERS
 
 
 class Runner:
@@ -134,7 +133,7 @@ class Runner:
         self._check("look", LOOK, self._look_at_tasks)
         self._check("gone", GONE, lambda: release_ended(self.client, self.shared.say))
         self._check("outbox", OUTBOX, self._send_outbox)
-        self._check("presence", PRESENCE, self._send_heartbeats)
+        self._check("presence", self.shared.options.heartbeat, self._send_heartbeats)
 
     def _check(self, what: str, seconds: float, check: Callable[[], object]) -> None:
         """Run a check when it is due. No refusal ends the runner: its agents work, and their results count."""

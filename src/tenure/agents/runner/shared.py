@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tenure.agents.runner.clis.cli import Cli
@@ -16,6 +16,7 @@ from tenure.core import limits
 from tenure.core.commands import Totals
 from tenure.core.outcomes import Outcome
 from tenure.core.retry import TROUBLES_IN_A_ROW
+from tenure.core.task_secrets import Hidden
 from tenure.process_table import described
 
 FOREVER, UNTIL_EMPTY, ONCE = "forever", "until empty", "once"
@@ -41,6 +42,7 @@ class Options(NamedTuple):
     most_tasks: int | None = None
     timeout: float = limits.RUN_TIMEOUT
     lease: float | str = limits.LEASE  # seconds, or `auto`
+    heartbeat: float = limits.AGENT_HEARTBEAT
     grace: float = 5.0
     worktree: bool = False
     land: bool = False
@@ -93,6 +95,7 @@ class Shared:
         self.is_watched = False  # somebody sees what the agents do
         self.keeps_transcripts = True  # as artifacts; False where there is no artifact store
         self.unknown: set[str] = set()  # models of claims that the agent does not know; not used again
+        self._given: dict[str, None] = {}  # secrets of the tasks of its agents, the latest last
         self._say = say
         self._mutex = threading.Lock()
         self._tickets = options.most_tasks
@@ -104,6 +107,16 @@ class Shared:
     def say(self, text: str) -> None:
         with self._mutex:
             self._say(text)
+
+    def hidden(self, secrets: Iterable[str]) -> Hidden:
+        """Finds these in what an agent prints, and those that agents of this runner were given before."""
+        with self._mutex:
+            for secret in secrets:
+                self._given.pop(secret, None)
+                self._given[secret] = None
+            for oldest in list(self._given)[: -limits.KNOWN_SECRETS]:
+                del self._given[oldest]
+            return Hidden(self._given)
 
     def take_ticket(self) -> bool:
         with self._mutex:

@@ -59,7 +59,7 @@ class Slot(threading.Thread):
         self._next: Client | None = None
         self._chosen = self.options  # of the next attempt
         self._beside: str | None = None  # who else works in this checkout
-        self._word: str | None = None  # of the next attempt, where the runner lands: its agent does not know it
+        self._word = ""  # of the next attempt: its agent does not know it
         self._waits: Wait | None = None  # why the last claim got no task
 
     def run(self) -> None:
@@ -94,7 +94,7 @@ class Slot(threading.Thread):
                         process=described(supervisor.pid),
                         request_id=client.session,
                         spawn=self.options.spawn,
-                        metadata=runners.mark(self._word),
+                        metadata=runners.mark(self._word, submits=bool(self._chosen.land)),
                         **self.options.filters,
                     )
                     if outcome.outcome == "GRANTED":
@@ -135,7 +135,7 @@ class Slot(threading.Thread):
             self._count += 1
             self._next = speaking(self.client, self.agent, f"{self.session}.{self._count}")
             self._chosen = self._options_now()
-            self._word = secrets.token_hex(16) if self._chosen.land else None
+            self._word = secrets.token_hex(16)
             if self.options.sign:  # before its first claim
                 self.register(self._next)
         return self._next
@@ -232,7 +232,7 @@ class Slot(threading.Thread):
     def _work(self, client: Client, granted: Outcome, supervisor: Supervisor) -> None:
         self._waits = None
         try:
-            self.attempt = Attempt(self.shared, client, granted, supervisor, self.checker, self._chosen, self._word)
+            self.attempt = Attempt(self.shared, client, granted, supervisor, self.checker, self._word, self._chosen)
         except OSError as error:  # a transcript or a receipt cannot be written
             supervisor.close()
             self.shared.say(f"{self.agent}: {error}")
@@ -274,6 +274,7 @@ class Slot(threading.Thread):
             type=self.options.cli.type,
             models=(model,) if model else tuple(known.get("models") or ()),
             max_concurrent_tasks=known.get("max_concurrent_tasks"),
+            heartbeat=self.options.heartbeat,
             stale_after=1800.0,
             managed=True,
             **kept,

@@ -28,6 +28,7 @@ from tenure.cli.text_format import style
 from tenure.client import Client
 from tenure.client.wire import plain as wire
 from tenure.core import limits
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.commands import NewTask
 from tenure.core.errors import Bug, close_all
 
@@ -142,6 +143,7 @@ class Demo:
         self.agents[name] = subprocess.Popen(
             [sys.executable, "-P", "-m", *words, *more],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=for_child(ChildKind.PROGRAM, os.environ),
             start_new_session=True,  # a Ctrl-C is ours: we end them
         )  # fmt: skip
 
@@ -180,10 +182,9 @@ class Demo:
         command = f"$ tenure done {task} --receipt {self.receipt[:12]}… -s 'late, but done'"
         self._aside(f"{VICTIM} comes back and submits its old result:", "magenta", "bold")
         self.stage.say(f"           {style(command, 'dim')}")
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
         zombie = subprocess.run(
             [sys.executable, "-P", "-m", "tenure", "-C", str(self.folder), *words, "-s", "late, but done"],
-            capture_output=True, text=True, check=False, env=environ,
+            capture_output=True, text=True, check=False, env=for_child(ChildKind.PROGRAM, os.environ),
         )  # fmt: skip
         self.answer = zombie.stdout.strip()
         self.refused = zombie.returncode == REFUSED and self.answer.startswith("STALE_GENERATION")

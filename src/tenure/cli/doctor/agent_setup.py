@@ -12,6 +12,7 @@ from tenure.cli.main import Answer
 from tenure.cli.text_format import counted
 from tenure.core import lifecycle, limits, team
 from tenure.core.records import Session, Task
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
@@ -90,16 +91,16 @@ def integrations(patient: Patient) -> Iterator[Finding]:
             yield note(
                 "integrations",
                 f"used here but not set up: {first_of(list(found))}",
-                f"`tenure setup {' '.join(found)}` shows them how to use tenure",
+                f"`tenure setup {' '.join(map(shell_word, found))}` shows them how to use tenure",
             )
         return
     lacking = [piece for piece in pieces if piece["state"] != "active"]
     for piece in lacking:
         where = os.path.relpath(piece["path"], patient.home.root)
         why = f" ({piece['why']})" if piece["why"] else ""
-        fix = f"`tenure setup {piece['agent']}` installs it"
+        fix = f"`tenure setup {shell_word(piece['agent'])}` installs it"
         if piece["state"] in ("edited", "unreadable"):
-            fix = f"`tenure setup {piece['agent']} --print` shows what belongs there"
+            fix = f"`tenure setup {shell_word(piece['agent'])} --print` shows what belongs there"
         yield warning("integrations", f"{piece['agent']}: {piece['what']} in {where}: {piece['state']}{why}", fix)
     for gate in gates:
         if gate["is_open"] is False:

@@ -87,6 +87,7 @@ def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
     yield "copies", store_checks.copies
     yield "clock", store_checks.clock
     yield "secrets", store_checks.secrets
+    yield "reviews", store_checks.reviews
     yield "database", database_checks.database
     yield "server", store_checks.server
     yield "work", team_checks.work

@@ -13,6 +13,7 @@ from tenure.cli.doctor.findings import Finding, error, first_of, note, ok, warni
 from tenure.cli.text_format import SECOND, counted, lasting
 from tenure.core import limits
 from tenure.core.errors import TenureError
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
@@ -84,12 +85,20 @@ def copies(patient: Patient) -> Iterator[Finding]:
         yield ok("copies", "there is none yet outside of its folder: `tenure run`, `daemon` and `serve` make them")
 
 
+def reviews(patient: Patient) -> Iterator[Finding]:
+    """What a verdict proves here."""
+    if patient.client is not None and not patient.client.is_remote:
+        text = "on a store without a server a review is a courtesy among the processes of one user, as its file is"
+        yield ok("reviews", f"{text}; a server with keys makes it a guard")
+
+
 def secrets(patient: Patient) -> Iterator[Finding]:
     """Whether this process can open the secrets that the store has, and none is stored as it is."""
     if patient.client is None or patient.client.is_remote:
         return  # the server has the key
     from tenure.core.records import DataKey, Trigger
     from tenure.engine.runtime.seals import Vault
+    from tenure.engine.secrets import plain_values
     from tenure.engine.secrets.trigger_secrets import is_plain
 
     engine = patient.client.engine
@@ -100,6 +109,8 @@ def secrets(patient: Patient) -> Iterator[Finding]:
             f"the secrets of triggers {first_of(plain)} are stored as they are, from before 0.2",
             "give `serve` or `daemon` a master key, which seals them; or `tenure trigger rotate`",
         )
+    if seen := plain_values.seen_in(engine):
+        yield warning("secrets", *plain_values.told(seen))
     projects = sorted({row.project for row in engine.read(lambda tx: tx.find(DataKey, {}))})
     try:
         for project in projects:
@@ -247,13 +258,17 @@ def git(patient: Patient) -> Iterator[Finding]:
             "a person must remove it from git's index and keep the files",
         )
     elif ignored.code == 1:
-        yield error("git", f"git does not ignore {folder}", f"echo '*' >> {os.path.join(folder, '.gitignore')}")
+        yield error(
+            "git", f"git does not ignore {folder}", f"echo '*' >> {shell_word(os.path.join(folder, '.gitignore'))}"
+        )
     else:
         yield ok("git", "git ignores the store")
 
 
 def trust(patient: Patient) -> Iterator[Finding]:
     """Settings and stores of a cloned repository that the user has not allowed."""
+    from tenure.locations import folders
+    from tenure.store_folder import unreadable_of
     from tenure.trust.grants import Untrusted
     from tenure.trust.ownership import check_store
 
@@ -265,9 +280,14 @@ def trust(patient: Patient) -> Iterator[Finding]:
             check(run.environ)
         except Untrusted as trouble:
             found.append(error("repository", trouble.message, trouble.hint or "`tenure trust --show` shows it"))
+    unread = unreadable_of(folders(run.folder))
+    if unread is not None:
+        found.append(warning("repository", f"{unread.message}, so no settings in it count", unread.hint or ""))
     yield from found
     if not found:
-        yield ok("repository", "every setting here is yours or was allowed by you")
+        files = ", ".join(run.settings.sources)
+        read = f"; read from {files}" if files else ""
+        yield ok("repository", f"every setting here is yours or was allowed by you{read}")
 
 
 def file_system(patient: Patient) -> Iterator[Finding]:

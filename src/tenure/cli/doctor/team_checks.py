@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
 from tenure.cli.text_format import SECOND, counted, lasting, shorten
-from tenure.core import graph, lifecycle, limits, priority, team
+from tenure.core import dead_letters, graph, lifecycle, limits, priority, team
 from tenure.core.filters import Present, Range
 from tenure.core.lifecycle import QUESTION, RESUMABLE
 from tenure.core.priority import parse_lane
@@ -21,6 +21,7 @@ from tenure.engine.archive.log_readers import holding_back
 from tenure.engine.budgets import doubts
 from tenure.engine.reads.todo import COST
 from tenure.engine.runtime.effects import Report, settle_due
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.engine.verbs.reserve import living
@@ -215,11 +216,12 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     for task in letters[:MOST]:
         behind = _behind(rows, task)
         held_back = f"; {counted(len(behind), 'task')} behind it: {first_of(behind)}" if behind else ""
-        why = shorten(task.last_error.message, 80) if task.last_error else "out of attempts"
+        why = shorten(dead_letters.why(task, brief_of(rows, task).retry), 120)
         yield warning(
             "stuck",
             f"{task.key} is a dead letter: {why}{held_back}",
-            f"`tenure history {task.ref}` shows how it failed, `tenure retry {task.ref}` retries it",
+            f"`tenure history {shell_word(task.ref)}` shows how it failed, `tenure retry "
+            f"{shell_word(task.ref)}` retries it",
         )
     more = rows.count(Task, where, "state").get(lifecycle.DEAD_LETTERED, 0) - MOST if len(letters) > MOST else 0
     if more > 0:
@@ -236,7 +238,8 @@ def _behind_cancelled(rows: UnitOfWork, project: str) -> Iterator[Finding]:
             yield warning(
                 "stuck",
                 f"{first_of(behind)} wait{'s' if len(behind) == 1 else ''} for {task.key}, which is cancelled",
-                f"`tenure unlink {behind[0]} {task.ref}` removes the dependency; or undo the cancellation",
+                f"`tenure unlink {shell_word(behind[0])} {shell_word(task.ref)}` removes the dependency; or "
+                "undo the cancellation",
             )
 
 
@@ -258,14 +261,18 @@ def _paused(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     for task in asking[:MOST]:
         asked = next(pause.reason for pause in task.pauses if pause.cause == QUESTION)
         question = shorten(asked.removeprefix("question: "), 100)
-        yield warning("stuck", f"{task.key} waits for an answer: {question}", f"`tenure answer {task.ref} TEXT`")
+        yield warning(
+            "stuck", f"{task.key} waits for an answer: {question}", f"`tenure answer {shell_word(task.ref)} TEXT`"
+        )
     if len(asking) > MOST:
         yield warning("stuck", f"{len(asking) - MOST} more questions", "`tenure list -s paused` lists them")
     others = [task for task in paused if task not in asking]
     if others:
         names = [f"{task.key} ({shorten(task.reason or '', 40)})" for task in others]
         ref, is_own = others[0].ref, all(pause.cause in RESUMABLE for pause in others[0].pauses)
-        fix = f"`tenure resume {ref}` resumes it" if is_own else f"`tenure why {ref}` explains it"
+        fix = (
+            f"`tenure resume {shell_word(ref)}` resumes it" if is_own else f"`tenure why {shell_word(ref)}` explains it"
+        )
         yield note("stuck", f"paused: {first_of(names)}", fix)
 
 
@@ -297,7 +304,7 @@ def _orphans(patient: Patient) -> Iterator[Finding]:
     from tenure.agents.ended_holders import ended_holders
 
     assert patient.client is not None
-    ended = ended_holders(patient.client)
+    ended = [process for process in ended_holders(patient.client) if process["tasks"]]
     for process in ended:
         yield warning(
             "orphans",
@@ -350,8 +357,9 @@ def _remote_dead_letters(client: Client) -> Iterator[Finding]:
     for letter in letters[:MOST]:
         yield warning(
             "stuck",
-            f"{letter['key']} is a dead letter",
-            f"`tenure history {letter['key']}` shows how it failed, `tenure retry {letter['key']}` tries again",
+            f"{letter['key']} is a dead letter: {shorten(letter.get('why') or letter['error'], 120)}",
+            f"`tenure history {shell_word(str(letter['key']))}` shows how it failed, `tenure retry "
+            f"{shell_word(str(letter['key']))}` tries again",
         )
     if len(letters) > MOST:
         yield warning("stuck", f"{len(letters) - MOST} more dead letters", "`tenure dlq` lists them all")
@@ -362,4 +370,6 @@ def _questions(client: Client) -> Iterator[Finding]:
     asking = [t for t in paused if any(pause["cause"] == "question" for pause in t.get("pauses", ()))]
     for task in asking[:MOST]:
         question = shorten(task["reason"].removeprefix("question: "), 100)
-        yield warning("stuck", f"{task['key']} waits for an answer: {question}", f"`tenure answer {task['ref']} TEXT`")
+        yield warning(
+            "stuck", f"{task['key']} waits for an answer: {question}", f"`tenure answer {shell_word(task['ref'])} TEXT`"
+        )

@@ -44,6 +44,7 @@ class AsyncLocalTransport:
         clock: Clock | None,
         artifacts: str | None = None,
         task_defaults: TaskDefaults = SHIPPED,
+        leader_lease: float = limits.AGENT_LEADER_LEASE / 1e6,
         tenant: str | None = None,
     ) -> None:
         # Here, not above: a client of a server does not load the engine.
@@ -53,7 +54,7 @@ class AsyncLocalTransport:
 
         self._local = LocalTransport(
             url, random=random, create=create, gather=True, clock=clock, artifacts=artifacts,
-            task_defaults=task_defaults, tenant=tenant,
+            task_defaults=task_defaults, leader_lease=leader_lease, tenant=tenant,
         )  # fmt: skip
         self.url = self._local.url
         self._waker = Waker(self._local.engine)

@@ -51,6 +51,8 @@ def upload_request(upload: Upload, principal: Principal) -> Request:
         "Content-Length": str(source.size),
         "Content-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(source.digest)).decode()}:",
     }
+    if upload.word is not None:
+        headers["Tenure-Runner"] = header_safe(upload.word)
     path = _artifact_path(upload.project, parse_receipt(upload.receipt).name, upload.name)
     return Request("PUT", path, headers, is_read=False, source=source)
 

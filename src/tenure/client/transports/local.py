@@ -89,6 +89,7 @@ class LocalTransport:
         artifacts: str | None = None,
         tables: UserTables | None = None,
         task_defaults: TaskDefaults = SHIPPED,
+        leader_lease: float = limits.AGENT_LEADER_LEASE / 1e6,
         allow_http: bool = False,
         networks: Sequence[str] = (),
         elects: bool = True,
@@ -107,7 +108,8 @@ class LocalTransport:
         table = HostTable()
         context = Context(
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
-            task_defaults=task_defaults, allow_http=allow_http, networks=tuple(networks),
+            task_defaults=task_defaults, leader_lease=round(leader_lease * 1e6),
+            allow_http=allow_http, networks=tuple(networks),
             signer=_signer, elects=elects and FAST_PATH not in self.store.features, tenant=tenant or HOME,
             open_store=open_store, table=table,
         )  # fmt: skip
@@ -181,12 +183,12 @@ class LocalTransport:
         from tenure.engine.artifacts import artifact_verbs
 
         project, source = upload.project, upload.source
-        ready = artifact_verbs.ready(self.engine, project, upload.receipt, upload.name, principal)
+        ready = artifact_verbs.ready(self.engine, project, upload.receipt, upload.name, principal, upload.word)
         if isinstance(ready, Outcome):
             return ready
         kept = put(self._artifacts(project), source.pieces(), largest=ready.largest, expected=source.digest)
         named = {"project": project, "receipt": upload.receipt, "name": upload.name, "type": upload.type}
-        command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since)
+        command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since, word=upload.word)
         outcome = self.do(command, principal)
         if not outcome.ok:
             artifact_verbs.left(self.engine, project, kept.digest, kept.size)
@@ -245,16 +247,24 @@ class LazySealer:
     """The cipher under this user's master key, made with the first secret: most commands have none."""
 
     def __init__(self, url: str) -> None:
+        from tenure.config import SECRET_VARIABLES
+
         self._url = url
         self._cipher: Any = None
+        if any(os.environ.get(name) for name in SECRET_VARIABLES):
+            from tenure.processes.private_memory import keep_private
+
+            keep_private()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # of a copy that is being made
             raise AttributeError(name)
         if self._cipher is None:
+            from tenure.processes.private_memory import keep_private
             from tenure.sealing.cipher import Cipher
             from tenure.sealing.master_key import KeySource
 
+            keep_private()
             source = KeySource(os.environ, is_embedded=_is_own_file(self._url), say=_say)
             self._cipher = Cipher(source)
         return getattr(self._cipher, name)

@@ -19,7 +19,7 @@ other agents.
 
 from tenure.client.worker.context import AsyncContext, Context
 from tenure.client.worker.failures import Cancelled, Failure, Permanent, RetryLater
-from tenure.client.worker.functions import TaskFunction
+from tenure.client.worker.functions import Secret, TaskFunction
 from tenure.client.worker.mail_commands import CommandContext
 from tenure.client.worker.worker import Worker
 
@@ -31,6 +31,7 @@ __all__ = [
     "Failure",
     "Permanent",
     "RetryLater",
+    "Secret",
     "TaskFunction",
     "Worker",
 ]

@@ -32,6 +32,7 @@ from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, SecretsOf
 from tenure.core.outcomes import Outcome
 from tenure.core.retry import PERMANENT
 from tenure.core.safe_text import storable
+from tenure.core.task_secrets import Hidden
 
 log = logging.getLogger("tenure.worker")
 
@@ -160,10 +161,13 @@ class Attempt:
         """The function's context, and what it returned."""
         if handler.is_async:
             waiting = AsyncContext(self.claim, self._granted)
-            data = self._awaited(partial(handler.function, **arguments_of(handler, self.claim.task)), waiting)
+            data = self._awaited(
+                partial(handler.function, **arguments_of(handler, self.claim.task, self._granted.secrets or {})),
+                waiting,
+            )
             return waiting, data
         context = Context(self.claim, self._granted)
-        return context, handler.function(context, **arguments_of(handler, self.claim.task))
+        return context, handler.function(context, **arguments_of(handler, self.claim.task, self._granted.secrets or {}))
 
     def _failed(self, error: BaseException) -> Final:
         claim = self.claim
@@ -177,9 +181,17 @@ class Attempt:
         if isinstance(error, BadArguments):  # no other attempt would succeed
             return self._fail(text_of(error, limits.WORKER_ERROR), PERMANENT)
         with suppress(Exception):  # of a log handler of the program's
-            log.warning("%s failed", claim.key, exc_info=error)
+            self._log(error)
         error_class = "timeout" if isinstance(error, TimeoutError) else "task"
         return self._fail(described(error, limits.WORKER_ERROR), error_class, trace=trace_of(error))
+
+    def _log(self, error: BaseException) -> None:
+        """The worker's log is one more place that secrets of the task do not get into."""
+        secrets = (self._granted.secrets or {}).values()
+        if secrets:
+            log.warning("%s failed\n%s", self.claim.key, Hidden(secrets).text(trace_of(error)))
+        else:
+            log.warning("%s failed", self.claim.key, exc_info=error)
 
     def _is_asked_to_stop(self) -> bool:
         """Whether a cancellation is ours, or the end of the program's event loop: that cancels the worker too."""

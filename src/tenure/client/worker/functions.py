@@ -5,12 +5,26 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_type_hints,
+    overload,
+)
 
 from tenure.client.client import Client
 from tenure.client.handles import Handle
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.core.task_secrets import ARGUMENTS as IN_SPEC
+from tenure.core.task_secrets import KEPT, SECRET, SHOWN, is_marked, shown_name, walked
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -23,6 +37,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ARGUMENTS = "arguments"  # in a task's spec: the arguments of its function, by name
+_MARK = "a secret argument"
+S = TypeVar("S")
+Secret = Annotated[S, _MARK]
+"""`Secret[str]` marks a parameter: its argument is sealed, and opened for the worker that claims the task."""
 
 
 class BadArguments(Exception):
@@ -46,11 +64,18 @@ def handler_of(function: Callable[..., Any]) -> Handler:
     return Handler(function, inspect.iscoroutinefunction(function), signature if takes_more else None)
 
 
-def arguments_of(handler: Handler, task: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of the task for the function, after its context. Raises BadArguments where they do not fit."""
+def arguments_of(handler: Handler, task: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments of the task for the function, after its context, with its secrets in their places.
+
+    Raises BadArguments where they do not fit.
+    """
     if handler.signature is None:
         return {}
-    given = (task.get("spec") or {}).get(ARGUMENTS) or {}
+
+    def opened(path: str, value: Any) -> Any:
+        return secrets.get(shown_name(path), value) if value == SHOWN else KEPT
+
+    given = walked((task.get("spec") or {}).get(ARGUMENTS) or {}, IN_SPEC, opened)
     try:
         handler.signature.bind(None, **given)
     except TypeError as error:
@@ -83,7 +108,8 @@ class TaskFunction(Generic[P, R]):
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Create a task that calls the function with these arguments, which are kept as JSON.
 
-        Its title is the function's name: titles and keys are in logs and addresses, so no argument is in them.
+        Its title is the function's name: titles and keys are in logs and addresses, so no argument is in them. Those
+        of parameters that are `Secret[str]`, or whose names end as those of secrets do, are sealed.
         """
         if self.type is None:
             raise InvalidInput(
@@ -95,6 +121,8 @@ class TaskFunction(Generic[P, R]):
         except TypeError as error:
             raise InvalidInput(f"{self.__name__}: {error}") from None
         given = _by_name(bound)
+        for name in _secret_parameters(self.function) & given.keys():
+            given[name] = _marked(self.__name__, name, given[name])
         spec = {ARGUMENTS: given} if given else {}
         client = self._client()
         options: Any = {"title": self.__name__[:LONGEST_TITLE], **self._options}
@@ -119,6 +147,30 @@ def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:
         elif kinds[name] in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY):
             raise InvalidInput(f"the parameter {name!r} has no name to keep it under", "give it by keyword")
     return given
+
+
+def _secret_parameters(function: Callable[..., Any]) -> set[str]:
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except Exception:  # noqa: BLE001 a name that only type checkers know; the text of the annotation says enough
+        hints = getattr(function, "__annotations__", {})
+    return {name for name, hint in hints.items() if name != "return" and _is_secret(hint)}
+
+
+def _is_secret(hint: Any) -> bool:
+    if isinstance(hint, str):
+        return "Secret[" in hint
+    return _MARK in getattr(hint, "__metadata__", ()) or any(map(_is_secret, get_args(hint)))
+
+
+def _marked(function: str, name: str, value: Any) -> Any:
+    if value is None or is_marked(value):
+        return value
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(
+            f"{function}: the secret argument {name!r} is a text that is not empty (got {type(value).__name__})"
+        )
+    return {SECRET: value}
 
 
 class Registration:

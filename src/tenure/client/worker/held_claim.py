@@ -18,7 +18,6 @@ from typing import Any, Literal
 from tenure.client.client import Client
 from tenure.client.times import granted_lease
 from tenure.client.worker.failures import Cancelled, may_pass
-from tenure.core import limits
 from tenure.core.claims import is_own_ending
 from tenure.core.commands import Command, Renew
 from tenure.core.errors import TenureError
@@ -219,12 +218,13 @@ class Renewer:
     A separate thread, not the event loop: a function that blocks the loop, or computes for an hour, keeps its lease.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, every: float) -> None:
+        """`every`: seconds between heartbeats."""
+        self._client, self._every = client, every
         self._meter = TreeMeter()
         self._meter.measure(os.getpid())  # so that the first heartbeat knows the CPU, too
         self._due: dict[HeldClaim, float] = {}
-        self._heartbeat = time.monotonic() + limits.PRESENCE_OF_WORKERS
+        self._heartbeat = time.monotonic() + every
         self._changed = threading.Condition()
         self._is_over = False
         self._thread = threading.Thread(target=self._keep, name="tenure-renewer", daemon=True)
@@ -270,7 +270,7 @@ class Renewer:
             try:
                 self._renew([claim for claim in due if not claim.is_over and not claim.is_cancelled])
                 if now >= self._heartbeat:
-                    self._heartbeat = now + limits.PRESENCE_OF_WORKERS
+                    self._heartbeat = now + self._every
                     self._client.heartbeat(**self._own_usage())
             except TenureError as error:
                 self._put_off(due, error)

@@ -64,6 +64,10 @@ class ClaimRequest(NamedTuple):
     messages: tuple[Received, ...]
     task: str | None = None  # None: as many tasks as there are messages, the best ones
 
+    @property
+    def causes(self) -> tuple[str, ...]:
+        return tuple(message.id for message in self.messages if message.id)
+
 
 def check_take(take: str) -> str:
     if take not in TAKES:

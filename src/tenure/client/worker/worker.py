@@ -30,6 +30,7 @@ from tenure.core.errors import InvalidInput, NotFound, TenureError, close_all
 from tenure.core.ids import fitted_name
 from tenure.core.inputs import MOST_LISTED
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 from tenure.process_table import call
 from tenure.sinks.event_loop import EventLoop
 
@@ -61,7 +62,7 @@ class Worker:
     share them. `take="next"` claims the best task for each message, `take="task"` the task that the message names.
     `agent_type` is the type that it registers: see `constraints.agent_type`, and commands to `@type:…`. The lease
     `"auto"` is chosen for each claim: by the task's estimate, else by how long completed tasks of its type took. With
-    `sign` it signs its results, with the user's key on this machine.
+    `sign` it signs its results, with the user's key on this machine. `heartbeat`: seconds between its signs of life.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Worker:
         region: str | None = None,
         lease: Duration = limits.LEASE,
         grace: Duration = limits.WORKER_GRACE,
+        heartbeat: Duration = limits.AGENT_HEARTBEAT,
         create: bool = False,
         agent_type: str = "sdk",
         source: str | None = None,
@@ -98,6 +100,7 @@ class Worker:
         self._opening = threading.Lock()
         self.lease: float | str = AUTO if lease == AUTO else seconds_of(lease, "lease")
         self.concurrency, self.grace = concurrency, seconds_of(grace, "grace")
+        self.heartbeat = seconds_of(heartbeat, "heartbeat")
         self._capabilities, self._agent_type, self._signs = tuple(capabilities), agent_type, sign
         self._source_url, self._pool, self._take = source, pool, take
         self._source: MessageSource | None = None
@@ -254,7 +257,13 @@ class Worker:
             from tenure.client.signed_submits import own_key
 
             self.client.signing_key = own_key(os.environ)
-        self.client.register(type=self._agent_type, capabilities=self._capabilities, region=region, managed=True)
+        self.client.register(
+            type=self._agent_type,
+            capabilities=self._capabilities,
+            region=region,
+            heartbeat=self.heartbeat,
+            managed=True,
+        )
         for sent in outbox.Outbox(self.client.transport.url, os.environ).flush(self.client):
             outcome = sent.outcome.outcome if sent.outcome else sent.error
             log.info("%s: from the outbox, sent again: %s", sent.finished.key, outcome)
@@ -263,7 +272,7 @@ class Worker:
         return claimer
 
     def _claim_all(self, end: End, loop: asyncio.AbstractEventLoop | None) -> None:
-        renewer = Renewer(self.client)
+        renewer = Renewer(self.client, self.heartbeat)
         watcher = Watcher(self.client, renewer.renew_now)
         self._keepers = (renewer, watcher)
         for keeper in self._keepers:
@@ -328,8 +337,10 @@ class Worker:
         if request is None:
             return _Claim(self._next_claim(free)) if is_last and not self._source.commands else None
         if request.task is None:
-            return _Claim(self._next_claim(len(request.messages) or free), request)
-        return _Claim(self._claim_of(request.task), request)
+            claim: ClaimNext | ClaimTask = self._next_claim(len(request.messages) or free)
+        else:
+            claim = self._claim_of(request.task)
+        return _Claim(replace(claim, caused_by=request.causes), request)
 
     def _claimed(self, claim: _Claim, free: int, is_last: bool, end: End) -> Outcome:
         command = claim.command

@@ -68,6 +68,33 @@ class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 OWNER = Principal()
 
 
+# --- who acted in an event ----------------------------------------------------------------------------------
+#
+# An agent acts, or a person, or time. The principal names the first two; where it names no agent, a command acts as the
+# agent that it speaks for, or whose genuine receipt it presents. What time does, as the end of a lease, has the holder
+# as its agent: nobody else has to do with it.
+
+HOLDER = "holder"  # in the details of an event: whose claim it is, where another acted
+BY = "by"  # and who acted, where the event's agent is the one that it is about
+
+
+def actor_of(
+    principal: Principal, spoken: str | None, holder: str | None, *, is_time: bool
+) -> tuple[str | None, dict[str, Any]]:
+    """The agent of an event about a claim, and what its details say beside it.
+
+    `spoken`: the agent that the command speaks for, or whose receipt it presents. `is_time`: nobody acts.
+    """
+    agent = holder if is_time else principal.agent or spoken
+    return agent, {} if holder in (None, agent) else {HOLDER: holder}
+
+
+def operator_of(principal: Principal, spoken: str | None, agent: str) -> dict[str, Any]:
+    """What the details of an event about this agent say: who acted, if it was another."""
+    is_other = agent not in (principal.agent, spoken) and (principal.agent or principal.person)
+    return {BY: principal.name} if is_other else {}
+
+
 class Command(msgspec.Struct, frozen=True, gc=False, kw_only=True, tag_field="command", tag=str.lower):
     """`project` is the scope; `request_id` makes a repeat harmless."""
 

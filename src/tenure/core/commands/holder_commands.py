@@ -8,6 +8,7 @@ import msgspec
 
 from tenure.core.commands.command import PROJECT, TASK, Command, Declaration
 from tenure.core.commands.graph_commands import NewTask
+from tenure.core.land_request import LandRequest
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,6 +34,7 @@ class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
     agent_type: str | None = None  # claude, codex …: for an agent that is not known yet
     metadata: dict[str, Any] = {}  # about the claimant: kept with the claim, shown in its history
     spawn: str | None = None  # the id that a pool gave this process
+    caused_by: tuple[str, ...] = ()  # the id of the broker's message that asked for it
 
 
 class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
@@ -56,6 +58,7 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
     metadata: dict[str, Any] = {}
     without: tuple[str, ...] = ()  # ids of tasks that it must not get: their functions still run in the claimant
     spawn: str | None = None
+    caused_by: tuple[str, ...] = ()  # ids of the broker's messages that asked for it: one a task, in their order
 
 
 class Renew(Command, frozen=True, kw_only=True, tag="renew"):
@@ -132,7 +135,10 @@ class ReportUsage(Command, frozen=True, kw_only=True, tag="usage"):
 
 
 class Land(Command, frozen=True, kw_only=True, tag="land"):
-    """Record that the holder is about to move `branch` from `old` to `new`. Returns the task's earlier landings."""
+    """Record that the bearer is about to move `branch` from `old` to `new`. Returns the task's earlier landings.
+
+    The receipt is the holder's, or that of the landing of its result.
+    """
 
     declaration: ClassVar = Declaration("land", "agent", "POST", TASK + "/land")
 
@@ -154,6 +160,7 @@ class PutArtifact(Command, frozen=True, kw_only=True, tag="put_artifact"):
     size: int
     type: str = "application/octet-stream"
     since: int  # the store's time before the upload: later deletions may concern these bytes
+    word: str | None = None  # of a runner, for a name that is reserved for it
 
 
 class ResultSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -164,7 +171,10 @@ class ResultSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Submit(Command, frozen=True, kw_only=True, tag="submit"):
-    """Submit the result. It counts if the receipt is the task's last; a refused one is kept."""
+    """Submit the result. It counts if the receipt is the task's last; a refused one is kept.
+
+    With `land` it is accepted once that commit is on that branch: after its verdict, when somebody lands it.
+    """
 
     declaration: ClassVar = Declaration("submit", "agent", "POST", TASK + "/submit")
 
@@ -178,6 +188,7 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     seen: int | None = None  # the number of the description that the result is for
     signature: ResultSignature | None = None  # of a session with a public key
     stopped: bool = False  # asked to stop before it was done: kept as refused, and the claim ends as of a release
+    land: LandRequest | None = None
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):

@@ -244,8 +244,13 @@ class RotateDataKey(Command, frozen=True, kw_only=True, tag="rotate_data_key"):
 
 
 class Reseal(Command, frozen=True, kw_only=True, tag="reseal"):
-    """Seal a page of the project's secrets again with its current data key; `next` in the answer begins the next."""
+    """Seal a page of the project's secrets again with its current data key; `next` in the answer begins the next.
+
+    With `plain` it also seals texts that are secret by their name and were stored as given. A task that somebody holds
+    is left; `counts.left` of the answer says how many.
+    """
 
     declaration: ClassVar = Declaration("secrets", "admin", "POST", PROJECT + "/data-key/reseal")
 
     after: str | None = None  # `next` of the page before
+    plain: bool = False

@@ -8,7 +8,10 @@ from tenure.core.commands.command import PROJECT, TASK, Command, Declaration
 
 
 class TakeValidation(Command, frozen=True, kw_only=True, tag="take_validation"):
-    """Take a result that waits for a verdict: that of `task`, or the best one. Granted with its own receipt."""
+    """Take a result that waits for a verdict: that of `task`, or the best one. Granted with its own receipt.
+
+    With the phase `land` one that has passed, and whose commit is not on its branch yet.
+    """
 
     declaration: ClassVar = Declaration("validation", "agent", "POST", PROJECT + "/validations")
 
@@ -16,6 +19,7 @@ class TakeValidation(Command, frozen=True, kw_only=True, tag="take_validation"):
     task: str | None = None
     validators: tuple[str, ...] = ()  # those that the taker can run; empty: any
     lease: float | None = None
+    phase: str = "judge"  # or land
 
 
 class RenewValidation(Command, frozen=True, kw_only=True, tag="renew_validation"):
@@ -28,7 +32,10 @@ class RenewValidation(Command, frozen=True, kw_only=True, tag="renew_validation"
 
 
 class Judge(Command, frozen=True, kw_only=True, tag="judge"):
-    """Give the verdict on a result, by the receipt of its validation. A refused output is a failed attempt."""
+    """Give the verdict on a result, by the receipt of its validation. A refused output is a failed attempt.
+
+    By the receipt of its landing: whether its commit is on the branch now.
+    """
 
     declaration: ClassVar = Declaration(
         "validation", "agent", "POST", PROJECT + "/validations/judge", printed=("reasons", "details")
@@ -38,6 +45,7 @@ class Judge(Command, frozen=True, kw_only=True, tag="judge"):
     ok: bool
     reasons: tuple[str, ...] = ()
     details: dict[str, Any] = {}
+    conflict: bool = False  # of a landing: the branch has other changes in the same lines; the attempt is given back
 
 
 class Undecide(Command, frozen=True, kw_only=True, tag="undecide"):
@@ -50,6 +58,7 @@ class Undecide(Command, frozen=True, kw_only=True, tag="undecide"):
     receipt: str
     reason: str
     retry_after: float | None = None
+    blocked: bool = False  # of a landing: the checkout is in the way; not counted as a try
 
 
 class Approve(Command, frozen=True, kw_only=True, tag="approve"):

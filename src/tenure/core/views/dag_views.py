@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
@@ -118,7 +118,7 @@ class FailedAttempt(TypedDict):
 
 
 class DeadLetterView(TypedDict):
-    """A task without attempts left, with all of them."""
+    """A task that is not tried again, with all of its attempts."""
 
     project: str
     id: str
@@ -140,3 +140,4 @@ class DeadLetterView(TypedDict):
     reviewed_at: Instant | None
     resolution: str | None
     note: str | None
+    why: NotRequired[Annotated[str, Meta(description="why it is not tried again, while it waits")]]

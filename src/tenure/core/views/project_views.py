@@ -48,7 +48,7 @@ class LimitView(TypedDict):
     name: str
     meaning: str
     value: Annotated[int | None, Meta(description="null: no limit")]
-    source: Annotated[str, Meta(extra_json_schema={"enum": ["default", "tenant", "project"]})]
+    source: Annotated[str, Meta(extra_json_schema={"enum": ["default", "tenant", "project", "preset"]})]
     used: Annotated[int | None, Meta(description="null: it is not counted")]
 
 

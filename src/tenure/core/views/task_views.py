@@ -63,8 +63,15 @@ class SpentView(TotalsView):
 
 
 States = Annotated[
-    str, Meta(extra_json_schema={"enum": ["waiting", "review", "running", "passed", "refused", "withdrawn"]})
+    str, Meta(extra_json_schema={"enum": ["waiting", "review", "running", "landing", "passed", "refused", "withdrawn"]})
 ]
+
+
+class LandView(TypedDict):
+    """A commit that is to be on a branch."""
+
+    commit: str
+    onto: str
 
 
 class ValidationView(TypedDict):
@@ -75,6 +82,10 @@ class ValidationView(TypedDict):
     generation: Annotated[int, Meta(description="the task's, of the submitted result")]
     run: int
     validator: str
+    phase: Annotated[str, Meta(extra_json_schema={"enum": ["judge", "land", "landing"]})]
+    land: Annotated[
+        LandView | None, Meta(description="the commit, and the branch that must have it before the result counts")
+    ]
     state: States
     since: Instant
     holder: Annotated[str | None, Meta(description="who validates it now")]
@@ -273,6 +284,7 @@ class LandingView(TypedDict):
     old: str
     new: str
     at: Instant
+    reported: bool  # by its holder alone: no runner that keeps the landing to itself recorded it
 
 
 class ArtifactView(TypedDict):
@@ -312,6 +324,7 @@ class TaskInFull(TaskView):
     blocked_by: Sequence[str]
     blocks: Sequence[str]
     subtasks: Sequence[str]
+    dead_letter: NotRequired[Annotated[str, Meta(description="why it is one, in one text")]]
     result: NotRequired[ResultView]
     checkpoint: NotRequired[CheckpointView]
     usage: NotRequired[UsageView]
@@ -365,7 +378,12 @@ class TodoEntry(TypedDict):
     """Something that waits for a person, and the commands that end its wait."""
 
     what: Annotated[
-        str, Meta(extra_json_schema={"enum": ["question", "review", "dead letter", "budget", "doubtful cost", "lost"]})
+        str,
+        Meta(
+            extra_json_schema={
+                "enum": ["question", "review", "landing", "dead letter", "budget", "doubtful cost", "lost"]
+            }
+        ),
     ]
     task: str
     key: str
@@ -410,6 +428,8 @@ class HistoryEntry(TypedDict):
     session: str
     agent: str
     user: str | None
+    opened_by: NotRequired[Annotated[str, Meta(description="who claimed it for this agent, if another did")]]
+    submitted_by: NotRequired[Annotated[str, Meta(description="who submitted with its receipt, if another did")]]
     acquired_at: Instant
     released_at: Instant | None
     state: Annotated[str, Meta(extra_json_schema={"enum": ["active", "released", "expired", "superseded", "error"]})]

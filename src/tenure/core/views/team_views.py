@@ -77,6 +77,8 @@ class MinuteView(TypedDict):
 class AgentInFull(AgentView):
     """One agent with its last hour."""
 
+    heartbeat: Annotated[float, Meta(description="seconds between its heartbeats")]
+    stale_after: Annotated[float, Meta(description="seconds of silence after which it is stale")]
     budgets: Annotated[Sequence[RoomView], Meta(description="what its claims could still reserve in each")]
     minutes: Annotated[
         Sequence[MinuteView], Meta(description="oldest first, at most one for each minute of the last hour")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core import artifacts as rules
-from tenure.core import claims, commands, queries, roles
+from tenure.core import claims, commands, queries, roles, runners
 from tenure.core import queries as q
 from tenure.core.artifacts import checked_name
 from tenure.core.commands import Principal
@@ -43,6 +43,8 @@ def put_artifact(work: UnitOfWork, cmd: commands.PutArtifact) -> Outcome:
     is_same = mine is not None and (mine.digest, mine.size, mine.type) == (digest, cmd.size, cmd.type)
     if hold.refusal is not None and not is_same and not rules.may_put_late(name, hold.verdict.code):
         return hold.refusal
+    if not is_same and (denial := runners.denied_evidence(hold.task, hold.claim, name, cmd.word)) is not None:
+        return denial
     if mine is not None and is_same:
         task = hold.task if hold.refusal is not None else keep_started(work, hold.task)
         return _answer(work, hold, task, mine, again=True)
@@ -112,7 +114,9 @@ class Ready(NamedTuple):
     since: int
 
 
-def ready(engine: Engine, project: str, receipt: str, name: str, principal: Principal) -> Ready | Outcome:
+def ready(
+    engine: Engine, project: str, receipt: str, name: str, principal: Principal, word: str | None = None
+) -> Ready | Outcome:
     """Whether this could be put now, or the refusal. Nothing is written."""
     checked_name(name)
     roles.check_kind(principal, commands.PutArtifact)
@@ -124,12 +128,11 @@ def ready(engine: Engine, project: str, receipt: str, name: str, principal: Prin
             hold = judged(work, project, receipt)
         except Refused as refused:
             return refused.outcome
-        if (
-            hold.refusal is not None
-            and not rules.may_put_late(name, hold.verdict.code)
-            and not _was_put(work, hold, name)
-        ):
-            return hold.refusal
+        if not _was_put(work, hold, name):
+            if hold.refusal is not None and not rules.may_put_late(name, hold.verdict.code):
+                return hold.refusal
+            if (denial := runners.denied_evidence(hold.task, hold.claim, name, word)) is not None:
+                return denial
         return Ready(rules.largest(work.limits_of(hold.project)), work.now)
 
     return engine.read_settled((project,), ask)

@@ -74,6 +74,12 @@ def called(work: UnitOfWork, budget: Budget) -> str:
     return budget.id if task is None else budget_id(TASK, task.key)
 
 
+def next_claims(work: UnitOfWork, project: Project, claim: Claim) -> dict[str, int]:
+    """Throttled budget → when its next claim may be, of the budgets that a new claim has reserved in."""
+    rows = kept_rows(work, project.id, list(claim.funds or ()))
+    return {row.id: row.next_claim_at for row in rows if row.next_claim_at is not None}
+
+
 def used(budget: Budget) -> str:
     spent, allocated = (amount_text(budget.currency, n) for n in (budget.consumed, budget.allocated))
     return f"{budgets.percent(budget)} % used, {spent} of {allocated}"
@@ -289,7 +295,7 @@ def _paused(work: UnitOfWork, task: Task, budget: Budget, answer: Outcome) -> Ou
     until = budgets.opens_at(budget, work.now)
     free = moves.paused(free, PauseCause(cause=BUDGET, reason=why, at=work.now, source=budget.id, until=until))
     details = {"budget": budget.id, "percent": budgets.percent(budget)}
-    kept = work.record("task.paused", over, task=free, message=why, holder=task, level="error", details=details)
+    kept = work.record("task.paused", over, task=free, message=why, level="error", details=details)
     spread(work)
     ended = {"outcome": "NO_CLAIM", "lease_until": None, "lease": None} if answer.outcome == "RENEWED" else {}
     return replace(

@@ -75,7 +75,7 @@ def _put_back_of(work: UnitOfWork, project: str, key: str, budget: Budget | None
     room, most = None, LARGE_PAGE
     if budget is not None:
         room, most = budgets.headroom(budget, work.now), PAGE
-        if room < least or budgets.short(budget, 0, work.now) is not None:
+        if budgets.short(budget, least, work.now) is not None:
             return _Part(least)
     found, is_more = _best(work, project, key, room, most)
     for task in found:
@@ -107,6 +107,13 @@ def _best(work: UnitOfWork, project: str, key: str, room: int | None, most: int)
         if any(len(page) == most for page in pages):
             return found, True
     return found, False
+
+
+def kept_aside(work: UnitOfWork, project: Project, task: Task) -> Short | None:
+    """What keeps a task set aside for a budget out of the lanes, by the rule of `put_back`."""
+    key = (task.set_aside_for or "").removeprefix(MARK)
+    rows = [row for row in kept_rows(work, project.id, [_id_of(key)]) if key_of(row) == key]
+    return budgets.short(rows[0], task.price or 0, work.now) if rows else None
 
 
 def found_again(work: UnitOfWork, project: str) -> None:

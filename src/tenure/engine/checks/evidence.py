@@ -116,6 +116,18 @@ def of_signature(work: UnitOfWork, public_key: str, signature: str, message: byt
     return found.ok is True
 
 
+def check_found(work: UnitOfWork, about: Sequence[Any], ask: Callable[[], object]) -> None:
+    """Raise what `ask` raises; NeedsEvidence where it was not asked yet. `about`: what its answer depends on."""
+    import hashlib
+
+    key = hashlib.sha256(msgspec.json.encode(about)).hexdigest()
+    found = work.evidence.get(key)
+    if found is None:
+        raise NeedsEvidence((Question(key, STORE, {}, ask=ask),))
+    if found.error is not None:
+        raise found.error
+
+
 STORE = "store"
 
 

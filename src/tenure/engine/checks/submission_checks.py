@@ -10,8 +10,10 @@ from typing import Any
 
 from tenure.core import claims, commands, lifecycle, limits, moves, validation
 from tenure.core.errors import RequestIdReused
+from tenure.core.land_request import JUDGE, LAND, LandRequest
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Row, Task, Validation, replace
+from tenure.core.safe_text import shell_word
 from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
 from tenure.engine.checks import evidence
 from tenure.engine.checks.validation_reads import view
@@ -37,15 +39,21 @@ def checked_submit(
     unread = validation.unread(contract, cmd.data)
     if unread is not None:
         return _invalid(work, hold, cmd, encoded, digest, (unread,))
-    if name in BEFORE:
-        found = evidence.of_output(work, contract, cmd.data, cmd.summary)
-        if found.ok:
+    phase = JUDGE
+    if name == validation.NONE:
+        if cmd.land is None:
             return None
+        phase = LAND
+    elif name in BEFORE:
+        found = evidence.of_output(work, contract, cmd.data, cmd.summary)
+        if found.ok and cmd.land is None:
+            return None
+        phase = LAND if found.ok else phase
         if found.ok is False:
             return _invalid(work, hold, cmd, encoded, digest, found.reasons)
-        note = "; ".join(found.reasons)[:1000]
+        note = None if found.ok else "; ".join(found.reasons)[:1000]
     result = submit.new_result(work, hold, cmd, encoded, digest, accepted=False, reason=WAITING, late=hold.is_late)
-    return _waits(work, hold, result, name, note)
+    return _waits(work, hold, result, name, note, phase, cmd.land)
 
 
 def text_of(reasons: tuple[str, ...]) -> str:
@@ -55,7 +63,15 @@ def text_of(reasons: tuple[str, ...]) -> str:
 # --- a verdict to come --------------------------------------------------------------------------------------
 
 
-def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str, note: str | None) -> Outcome:
+def _waits(
+    work: UnitOfWork,
+    hold: holder_verbs.Hold,
+    result: Result,
+    name: str,
+    note: str | None,
+    phase: str,
+    land: LandRequest | None,
+) -> Outcome:
     if hold.is_late:
         free, over = hold.task, hold.claim  # it keeps the reason for which it ended
     else:
@@ -69,10 +85,14 @@ def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str,
         result=result.id,
         validator=name,
         note=note,
+        phase=phase,
+        land=land,
         created_at=work.now,
     )
-    details = {"validator": name, "result": result.id, "late": result.late}
-    waiting = moves.validating(free, work.now)
+    details: dict[str, Any] = {"validator": name, "result": result.id, "late": result.late}
+    if land is not None:
+        details |= {"phase": phase, "commit": land.commit, "onto": land.onto}
+    waiting = replace(moves.validating(free, work.now), checked=True)
     kept = work.record(
         "task.validating", result, over, row, *submit.signatures(work, hold, result), task=waiting, holder=over,
         message=note or "", details=details,
@@ -82,14 +102,21 @@ def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str,
 
 
 def _is_waiting(work: UnitOfWork, task: Task, claim: Claim, row: Validation, **more: Any) -> Outcome:
-    if row.validator == validation.REVIEW:
+    what = f"submitted; waiting for {row.validator}"
+    if row.phase != JUDGE:
+        what = f"submitted; waiting to be landed on {validation.onto(row)}"
+        hint = (
+            f"`tenure run`, `daemon` or `tenure land {shell_word(task.ref)}` in a checkout lands it; then it "
+            "is completed"
+        )
+    elif row.validator == validation.REVIEW:
         hint = "a person or another agent must approve or reject it"
     elif validation.is_running(row, work.epoch, work.now):
         hint = f"{row.holder} checks it; if it is refused, the task is retried"
     else:
         hint = "`run`, `daemon` or `serve` checks it; you no longer hold it, and if it is refused, the task is retried"
     more |= {"hint": hint, "result": row.result, "version": task.version, "validation": view(work, row, task)}
-    return submit.submitted("VALIDATING", task, claim, f"submitted; waiting for {row.validator}", **more)
+    return submit.submitted("VALIDATING", task, claim, what, **more)
 
 
 def _repeated(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:

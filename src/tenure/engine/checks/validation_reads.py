@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from tenure.core import claims, lifecycle, limits, validation
 from tenure.core import queries as q
+from tenure.core.land_request import JUDGE, LAND
 from tenure.core.records import Task, Validation
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.rows import brief_of, fields_of, pages_by
@@ -23,6 +26,16 @@ def row_of_task(work: UnitOfWork, task: Task) -> Validation | None:
     """The open validation of the task's last claim, if any."""
     row = work.get(Validation, task.project, claims.claim_id(task.id, task.generation)) if task.checked else None
     return row if validation.is_open(row, task) else None
+
+
+def is_reserving(work: UnitOfWork, task: Task) -> bool:
+    """Whether what the task touches is still reserved: while it is held, and until its result is landed or refused."""
+    if task.state in lifecycle.HELD:
+        return True
+    if not (task.guarded and task.checked and validation.is_submitted(task)) or task.state in lifecycle.FINISHED:
+        return False
+    row = row_of_task(work, task)
+    return row is not None and row.land is not None
 
 
 def open_rows(work: UnitOfWork, project: str) -> Iterator[tuple[Task, Validation]]:
@@ -45,9 +58,11 @@ def of_task(work: UnitOfWork, task: Task) -> list[Validation]:
 
 
 def state_of(work: UnitOfWork, row: Validation) -> str:
-    """waiting, running or review while open; else passed, refused or withdrawn."""
+    """waiting, running or review while open, landing once it has passed; else passed, refused or withdrawn."""
     if row.state != validation.OPEN:
         return row.state
+    if row.phase != JUDGE:
+        return "landing"
     if validation.is_running(row, work.epoch, work.now):
         return "running"
     return "review" if row.validator == validation.REVIEW else "waiting"
@@ -57,7 +72,10 @@ def view(work: UnitOfWork, row: Validation, task: Task) -> ValidationView:
     """No nonce is ever shown."""
     is_running = validation.is_running(row, work.epoch, work.now)
     running = fields_of(row, "holder taken_at until")
-    answer: ValidationView = fields_of(row, "id run validator tries retry_at note result decided_at decided_by") | {
+    answer: ValidationView = fields_of(
+        row, "id run validator phase tries retry_at note result decided_at decided_by"
+    ) | {
+        "land": None if row.land is None else asdict(row.land),
         **(running if is_running else dict.fromkeys(running)),
         "key": task.key,
         "generation": row.claimed,
@@ -81,11 +99,12 @@ def settings(work: UnitOfWork, task: Task) -> dict[str, object]:
 
 
 def counts(work: UnitOfWork, project: str) -> dict[str, ValidationCounts]:
-    """How many wait for each validator, and how many are being checked."""
+    """How many wait for each validator, and how many are being checked; `land`: those that have passed."""
     found: dict[str, ValidationCounts] = {}
     for _, row in open_rows(work, project):
-        count = found.setdefault(row.validator, {"waiting": 0, "running": 0})
-        count["running" if state_of(work, row) == "running" else "waiting"] += 1
+        name = row.validator if row.phase == JUDGE else LAND
+        count = found.setdefault(name, {"waiting": 0, "running": 0})
+        count["running" if validation.is_running(row, work.epoch, work.now) else "waiting"] += 1
     return found
 
 
@@ -98,6 +117,9 @@ def sentences(work: UnitOfWork, task: Task) -> list[str]:
 def _sentence(work: UnitOfWork, row: Validation) -> str:
     seconds = (work.now - row.created_at) / 1e6
     text = f"submitted {seconds:.0f} s ago; "
+    if row.phase != JUDGE:
+        who = f"{row.holder} lands it" if validation.is_running(row, work.epoch, work.now) else "waiting to be landed"
+        return f"{text}{who} on {validation.onto(row)}" + (f": {row.note}" if row.note else "")
     if row.validator == validation.REVIEW:
         return text + "waiting for a review: approve or reject it"
     if validation.is_running(row, work.epoch, work.now):

@@ -16,6 +16,7 @@ from tenure.engine.artifacts import retention
 from tenure.engine.runtime.decision import KEPT
 from tenure.engine.runtime.effects import PAGE, Report, end_agent, settle_due
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+from tenure.engine.secrets.known_secrets import MARK, kept_on
 from tenure.engine.verbs.lead import PROJECT_LEADER, announced
 from tenure.engine.verbs.reserve import release_reservations
 
@@ -114,7 +115,8 @@ def _tidy(work: UnitOfWork, project: str) -> None:
     for held in work.find(Reservation, {"project": project, "until": Range(high=work.now + 1)}, limit=PAGE):
         release_reservations(work, project, [held])
     for request in work.find(Request, {"project": project, "at": Range(high=work.now - KEPT + 1)}, limit=PAGE):
-        work.remove(request)
+        if not (request.id.startswith(MARK) and kept_on(work, request)):
+            work.remove(request)
 
 
 READS: Reads = {q.Projects: visible_projects}

@@ -11,14 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.core import budgets, commands, lifecycle, pools
-from tenure.core.records import Agent, Pool, Project, Session, Spawn, Task, replace
+from tenure.core.records import Agent, Pool, Project, Spawn, Task, replace
 from tenure.core.sealed import is_sealed
 from tenure.engine.budgets import budget_guard
 from tenure.engine.fleet.spawn_rows import new_key, record
 from tenure.engine.reads.task_view import checkpoint_of, unpacked
 from tenure.engine.runtime.rows import brief_of, project_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.engine.verbs.claim import Claimant, Search, denied_by_agent, denied_by_limit
+from tenure.engine.verbs.claim import Search
+from tenure.engine.verbs.claim_rules import denied_by_agent, denied_by_cool_off, denied_by_limit
+from tenure.engine.verbs.claimant import KnownClaimant
 from tenure.spawners.port import SpawnContext, SpawnRequest
 
 SECOND = 1_000_000
@@ -41,19 +43,12 @@ class Start(NamedTuple):
     request: SpawnRequest
 
 
-class PoolClaimant(Claimant):
+class PoolClaimant(KnownClaimant):
     """The agent that will claim from a place; nothing is known of its session yet."""
-
-    def __init__(self, work: UnitOfWork, project: Project, agent: Agent) -> None:
-        self._work, self.project, self.agent = work, project, agent
-        self.session = Session(project=project.id, id="", agent=agent.id, created_at=work.now, last_activity=work.now)
 
     def may_not_claim(self) -> bool:
         """Whether the agent is terminated, drained, cooling off or at a limit: its place stays empty."""
-        cooling = self.agent.cool_until
-        if cooling is not None and cooling > self._work.now:
-            return True
-        return denied_by_agent(self) is not None or denied_by_limit(self._work, self) is not None
+        return (denied_by_cool_off(self) or denied_by_agent(self) or denied_by_limit(self)) is not None
 
 
 def start_agents(

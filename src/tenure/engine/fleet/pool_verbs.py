@@ -57,7 +57,9 @@ def _changed(row: Pool, cmd: commands.SetPool) -> Pool:
             changes[field] = pools.check_name(value, field)
     for field, what in LISTS.items():
         if (value := getattr(cmd, field)) is not None:
-            changes[field] = tuple(sorted(inputs.check_list(value, what)))
+            changes[field] = tuple(
+                sorted((inputs.check_models if field == "models" else inputs.check_list)(value, what))
+            )
     if cmd.size is not None:
         changes["size"] = pools.check_size(cmd.size)
     if cmd.idle is not None:

@@ -19,7 +19,7 @@ def judged(work: UnitOfWork, cmd: C, decide: Callable[[UnitOfWork, C], Outcome])
     assert cmd.spawn is not None
     spawn = work.get(Spawn, cmd.project, cmd.spawn)
     pool = None if spawn is None else work.get(Pool, cmd.project, spawn.pool)
-    why = pools.refusal(spawn, pool, cmd.agent, cmd.session, work.now)
+    why = pools.refusal(spawn, pool, work.principal, cmd.agent, cmd.session, work.now)
     if why is not None:
         return Outcome(
             outcome="DENIED_SPAWN", directive="terminated", message=f"spawn {cmd.spawn[:80]} {why}",

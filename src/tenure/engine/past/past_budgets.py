@@ -2,8 +2,9 @@
 
 Counts of budgets have no events. Spent is the usage in the scope that had been reported by then; reserved is what the
 claims of that moment had reserved when they were granted, less what they had spent. Both are exact where claims report
-their usage when they end. A usage row says when it last grew, not by how much: in a period that is over, one that began
-before it counts there whole. Alerts have events.
+their usage when they end. A usage row says when it last grew, not by how much. What had been spent before a budget
+began is in its event; in a later period that is over, a row that began before it counts there whole. Alerts have
+events, and the last claim says when a throttled budget let the next one be.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ def count(work: UnitOfWork, tx: Transaction, project: str, log: PastLog) -> None
     usage = work.find(Usage, {"project": project})
     for row in rows:
         key = (row.project, row.id)
-        begun = budgets.settled(budgets.begun(row, began.get(key, row.created_at)), work.now)
+        since, before = began.get(key, (row.created_at, None))
+        begun = budgets.settled(budgets.begun(row, since), work.now)
         counted = _in_scope(work, tx, project, row, usage)
         same = current.get(key)
         if same is not None and (same.created_at, same.since) == (begun.created_at, begun.since):
             earlier = same.earlier
+        elif before is not None and begun.since == since:
+            earlier = before
         elif row.scope == TASK and row.period is None:
             earlier = 0
         else:
@@ -48,19 +52,20 @@ def count(work: UnitOfWork, tx: Transaction, project: str, log: PastLog) -> None
         work.put(
             replace(
                 begun, consumed=max(0, spent - earlier), earlier=earlier, reserved=_reserved(row, funds, usage),
-                alerts=_alerts(log, row, begun.since), burn=tuple(b for b in burn if b[0] < work.now // budgets.HOUR),
+                alerts=_alerts(log, row, begun.since), next_claim_at=_next_claim(log, begun),
+                burn=tuple(b for b in burn if b[0] < work.now // budgets.HOUR),
             )
         )  # fmt: skip
 
 
-def _began(log: PastLog) -> dict[tuple[str, str], int]:
-    """When each budget was created, or last got another period."""
+def _began(log: PastLog) -> dict[tuple[str, str], tuple[int, int | None]]:
+    """When each budget was created, or last got another period; what had been spent before, where the event has it."""
     found = {}
     for event in log.events:
         if event.kind in ("budget.set", "task.created"):
             for table, id, changes in event.patch:
                 if table == TABLE and changes is not None and not changes.keys().isdisjoint({"created_at", "period"}):
-                    found[event.project, id] = event.time
+                    found[event.project, id] = event.time, event.details.get("earlier")
     return found
 
 
@@ -81,6 +86,14 @@ def _reserved(budget: Budget, funds: dict[str, dict[str, int]], usage: Iterable[
         if claim in funds and not row.late:
             spent[claim] = spent.get(claim, 0) + AMOUNT[budget.currency](row)
     return sum(max(0, held[budget.id] - spent.get(claim, 0)) for claim, held in funds.items() if budget.id in held)
+
+
+def _next_claim(log: PastLog, budget: Budget) -> int | None:
+    """When a throttled budget let the next claim be, as its last one says."""
+    if not budget.throttle:
+        return None
+    found = (e.details.get("next_claims", {}) for e in reversed(log.events) if e.time >= budget.since)
+    return next((later[budget.id] for later in found if budget.id in later), None)
 
 
 def _alerts(log: PastLog, budget: Budget, since: int) -> dict[str, int]:

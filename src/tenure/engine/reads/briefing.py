@@ -13,9 +13,9 @@ import msgspec
 from tenure.core import claims, limits, roles, validation
 from tenure.core import queries as q
 from tenure.core.events import Event
-from tenure.core.records import Agent, Claim, Task
+from tenure.core.records import Agent, Claim, LastError, Task
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.rows import archived_events, brief_of, task_named
+from tenure.engine.runtime.rows import archived_events, brief_of, lineage, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import agents, brief
 
@@ -77,13 +77,27 @@ def _editor(events: list[Event]) -> str | None:
 
 
 def _failure(work: UnitOfWork, task: Task) -> FailureView | None:
-    if task.last_error is None:
+    error = _lost(work, task) or task.last_error
+    if error is None:
         return None
-    answer: FailureView = msgspec.structs.asdict(task.last_error)  # type: ignore[assignment]  # the same fields
-    claim = work.get(Claim, task.project, claims.claim_id(task.id, task.last_error.generation))
+    answer: FailureView = msgspec.structs.asdict(error)  # type: ignore[assignment]  # the same fields
+    claim = work.get(Claim, task.project, claims.claim_id(task.id, error.generation))
     if claim is not None:
         answer["agent"] = claim.agent
     return answer
+
+
+def _lost(work: UnitOfWork, task: Task) -> LastError | None:
+    """The error of the claims before this one, where they were lost: a holder that is gone reports none."""
+    last = task.generation - claims.is_held(task)
+    claim = work.get(Claim, task.project, claims.claim_id(task.id, last)) if last > 0 else None
+    if claim is None or claim.reason != "EXPIRED":
+        return None
+    from tenure.core import dead_letters  # few claims follow a lost one; keeps startup fast
+
+    return dead_letters.lost(
+        task, [one for one in lineage(work, task) if one.run == task.run and one.generation <= last]
+    )
 
 
 def _review(work: UnitOfWork, task: Task) -> ReviewView | None:

@@ -14,7 +14,8 @@ from tenure.engine.reads.tasks import views
 from tenure.engine.runtime.batch_reads import Lanes
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
-from tenure.engine.verbs.claim import claim_next, in_the_way
+from tenure.engine.verbs.claim import claim_next
+from tenure.engine.verbs.claim_rules import in_the_way
 
 if TYPE_CHECKING:
     from tenure.core.views import OwnClaim, TaskView

@@ -18,6 +18,7 @@ from tenure.core.task_secrets import shown_details
 from tenure.core.trace_ids import trace_of
 from tenure.engine.runtime.rows import archived_events, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+from tenure.sinks.fields import told
 
 if TYPE_CHECKING:
     from tenure.core import views as v
@@ -90,7 +91,7 @@ def event_view(event: Event, task: Task | None, tenant: str, before: Claim | Non
     """
     fields: Any = {f: x for f, x in msgspec.structs.asdict(event).items() if f != "patch" and x not in (None, "", {})}
     if "details" in fields:
-        fields["details"] = shown_details(event)
+        fields["details"] = told(event.kind, shown_details(event))
     fields["tenant"] = tenant
     if event.kind == "task.claimed" and "lease_until" in event.details:
         fields["lease"] = (event.details["lease_until"] - event.time) / inputs.SECOND

@@ -35,7 +35,7 @@ from tenure.core.simulation import LOST, Attempt, Crew, Job, Played, Scene, Work
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Deferred, Reads, UnitOfWork
-from tenure.engine.verbs.claim import patterns_of
+from tenure.engine.verbs.claim_rules import patterns_of
 
 if TYPE_CHECKING:
     from tenure.core import views as v

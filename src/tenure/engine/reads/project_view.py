@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import inputs, lifecycle, limits, tracks
+from tenure.core import compliance, inputs, lifecycle, limits, tracks
 from tenure.core import queries as q
 from tenure.core.records import Task, Track
 from tenure.engine.reads import task_counts
@@ -58,6 +58,10 @@ def all_limits(work: UnitOfWork, project: str) -> list[LimitView]:
         # What a tenant's limit counts is counted in all its projects.
         use = of_all[name](work) if source == "tenant" and name in of_all else used.get(name)
         value = given.get(name, DEFAULT_LIMITS.get(name))
+        if name == compliance.LIMIT and row.compliance:
+            value = compliance.kept_days(row, work.tenant_limits, given)
+            if value != given.get(name):
+                source = "preset"
         return {"name": name, "meaning": meaning, "value": value, "source": source, "used": use}
 
     return [view(name, meaning) for name, meaning in inputs.LIMITS.items()]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import claims, commands, graph, ids, inputs, lifecycle, limits, retry, roles, team
+from tenure.core import actors, claims, commands, graph, ids, inputs, lifecycle, limits, retry, roles, team
+from tenure.core import dead_letters as letters
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.events import Event
@@ -44,7 +45,7 @@ from tenure.engine.checks import validation_reads
 from tenure.engine.reads import task_counts, task_pages, task_view
 from tenure.engine.reads import team as team_reads
 from tenure.engine.reads.project_view import progress_of, track_progress, tracks_of
-from tenure.engine.runtime.rows import brief_of, fields_of, lineage, pages_by, project_of, task_named
+from tenure.engine.runtime.rows import archived_events, brief_of, fields_of, lineage, pages_by, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import land, mail
 from tenure.engine.verbs import usage as usage_rows
@@ -92,6 +93,8 @@ def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
     view["subtasks"] = (
         [t.key for t in work.find(Task, {"project": project, "parent": task.id})] if task.children else []
     )
+    if task.state == lifecycle.DEAD_LETTERED:
+        view["dead_letter"] = letters.why(task, brief.retry)
     result = task_view.accepted_result(work, task)
     if result is not None:
         view["result"] = result_view(work, result)
@@ -101,7 +104,7 @@ def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
     spent = usage_rows.view(usage_rows.of_task(work, project, task.id))
     if spent is not None:
         view["usage"] = spent
-    landings = [land.view(row) for row in land.of_task(work, task)]
+    landings = [land.view(work, row) for row in land.of_task(work, task)]
     if landings:
         view["landings"] = landings
     if task.artifacts:
@@ -234,7 +237,7 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
         spent.setdefault(row.generation, []).append(row)
     landed: dict[int, list[v.LandingView]] = {}
     for landing in land.of_task(work, task):
-        landed.setdefault(landing.generation, []).append(land.view(landing))
+        landed.setdefault(landing.generation, []).append(land.view(work, landing))
     verdicts = {row.claimed: validation_reads.view(work, row, task) for row in validation_reads.of_task(work, task)}
     put: dict[int, list[v.ArtifactView]] = {}
     for one in artifact_verbs.of_task(work, task):
@@ -242,8 +245,11 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     signed: dict[int, list[v.SignatureView]] = {}
     for sign in work.find(Signature, {"project": project, "task": task.id}) if project_of(work, project).signs else ():
         signed.setdefault(sign.generation, []).append(_signature_view(sign))
+    found = lineage(work, task)
+    others = _others(work, task, found)
     return [
         fields_of(c, "generation run attempt session agent user acquired_at released_at state counted")
+        | others.get(c.generation, {})
         | fields_of(c, "result_accepted error_class error")
         | {name: value for name in ("term", "lease_why") if (value := getattr(c, name)) is not None}
         | ({"signatures": signed[c.generation]} if c.generation in signed else {})
@@ -260,8 +266,31 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
             "validation": verdicts.get(c.generation),
             "artifacts": put.get(c.generation, []),
         }
-        for c in lineage(work, task)
+        for c in found
     ]
+
+
+_OPENED, _SUBMITTED = "task.claimed", ("task.completed", "task.validating", "task.result_refused")
+
+
+def _others(work: UnitOfWork, task: Task, claims: Iterable[Claim]) -> dict[int, dict[str, Any]]:
+    """Generation → who claimed or submitted in the name of its agent: a receipt is good in anybody's hand."""
+    where = {"project": task.project, "task": task.id, "kind": (_OPENED, *_SUBMITTED)}
+    of_generation = {claim.generation: claim for claim in claims}
+    users: dict[int, str | None] = {}
+    found: dict[int, dict[str, Any]] = {}
+    for event in (*archived_events(work, task.project, where), *work.tx.events(where, last=True)):
+        claim = of_generation.get(event.generation or 0)
+        is_verdict = event.kind == "task.completed" and "validator" in event.details
+        if claim is None or is_verdict:
+            continue
+        if event.kind == _OPENED:
+            users[claim.generation] = claim.user or event.user
+        if actors.is_by_holder(event, claim, claim.user or users.get(claim.generation)):
+            continue
+        name = "opened_by" if event.kind == _OPENED else "submitted_by"
+        found.setdefault(event.generation or 0, {})[name] = actors.other_than(event, claim)
+    return found
 
 
 def _signature_view(row: Signature) -> v.SignatureView:
@@ -300,6 +329,8 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
         total = usage_rows.view(row for rows in spent.values() for row in rows)
         entry = {**_fields(letter), "key": task.key if task else None, "history": attempts, "usage": total}
         entry |= {"ref": task.ref if task else None, "title": brief_of(work, task).title if task else None}
+        if task is not None and task.state == lifecycle.DEAD_LETTERED and task.run == letter.run:
+            entry["why"] = letters.why(task, brief_of(work, task).retry)
         entry |= {"blocks": len(behind), "waiting": sorted(one.key for one in behind)[:MOST_BEHIND]}
         out.append(entry)  # type: ignore[arg-type]  # the row's own fields among them
     return out

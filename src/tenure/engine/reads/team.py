@@ -33,7 +33,10 @@ def agents(
 def agent(work: UnitOfWork, project: str, name: str) -> v.AgentInFull:
     """One agent with its last hour."""
     row = known_or_refused(work, project, name)
-    return {**_shown(work, row), "budgets": headroom(work, project, name)["budgets"], "minutes": _last_hour(work, row)}
+    return {
+        **_shown(work, row), "heartbeat": row.heartbeat / SECOND, "stale_after": row.stale_after / SECOND,
+        "budgets": headroom(work, project, name)["budgets"], "minutes": _last_hour(work, row),
+    }  # fmt: skip
 
 
 def _shown(work: UnitOfWork, row: Agent) -> v.AgentView:

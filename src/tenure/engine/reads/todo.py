@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import lifecycle, limits, validation
+from tenure.core import dead_letters, lifecycle, limits, validation
 from tenure.core import queries as q
+from tenure.core.inputs import SECOND
+from tenure.core.land_request import JUDGE
 from tenure.core.money import usd_text
 from tenure.core.records import Brief, Task
 from tenure.engine.budgets import doubts
@@ -18,13 +20,16 @@ if TYPE_CHECKING:
     from tenure.core.views.task_views import TodoEntry
 
 MOST_LISTED = limits.LISTED
+PATIENCE = limits.LANDING_TODO * SECOND
 QUESTION, REVIEW, DEAD_LETTER, BUDGET, LOST = "question", "review", "dead letter", "budget", "lost"
+LANDING = "landing"
 COST = "doubtful cost"
 
 # What waits → the commands that end the wait.
 DO = {
     QUESTION: ("answer",), REVIEW: ("approve", "reject"), DEAD_LETTER: ("retry", "edit", "adopt", "cancel"),
     BUDGET: ("budget set", "resume --budget"), LOST: ("resume", "cancel"),
+    LANDING: ("land", "reject"),
     COST: ("usage confirm", "usage reject"),
 }  # fmt: skip
 # A pause by a person or a drain was wanted: nobody waits for a decision there.
@@ -43,8 +48,7 @@ def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]
     ]
     for task in waiting:
         if task.state == lifecycle.DEAD_LETTERED:
-            why = task.last_error.message if task.last_error else "no attempts left"
-            found.append((task.dead_lettered_at or 0, DEAD_LETTER, task, why, None))
+            found.append((task.dead_lettered_at or 0, DEAD_LETTER, task, "", None))
             continue
         found += [
             (pause.at or task.updated_at, _CAUSES[pause.cause], task, pause.reason or pause.cause, pause.by)
@@ -52,7 +56,12 @@ def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]
             if pause.cause in _CAUSES
         ]
     for task, row in validation_reads.open_rows(work, project):
-        if row.validator == validation.REVIEW and task.state == lifecycle.VALIDATING:
+        is_late = row.note is not None or work.now - (row.decided_at or row.created_at) >= PATIENCE
+        if row.phase != JUDGE and is_late and not validation.is_running(row, work.epoch, work.now):
+            why = f": {row.note}" if row.note else ""
+            text = f"its result has passed; its commit waits to be landed on {validation.onto(row)}{why}"
+            found.append((row.created_at, LANDING, task, text, None))
+        elif row.validator == validation.REVIEW and row.phase == JUDGE:
             by = f"agent:{task.agent}" if task.agent else None
             found.append((row.created_at, REVIEW, task, "its result waits for a verdict", by))
     for task, amount, at in doubts.waiting(work, project):
@@ -61,12 +70,14 @@ def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]
     found.sort(key=lambda entry: (entry[0], entry[2].id))
     tasks = [task for _, _, task, _, _ in found[:limit]]
     briefs = work.get_many(Brief, project, [task.id for task in tasks])
-    return [_entry(work, briefs[task.id].title, *one) for one in found[:limit] for task in (one[2],)]
+    return [_entry(work, briefs[task.id], *one) for one in found[:limit] for task in (one[2],)]
 
 
-def _entry(work: UnitOfWork, title: str, since: int, what: str, task: Task, text: str, by: str | None) -> TodoEntry:
+def _entry(work: UnitOfWork, brief: Brief, since: int, what: str, task: Task, text: str, by: str | None) -> TodoEntry:
+    text = dead_letters.why(task, brief.retry) if what == DEAD_LETTER else text
     entry: TodoEntry = {
-        "what": what, "task": task.id, "key": task.key, "ref": task.ref, "title": title, "since": since, "text": text,
+        "what": what, "task": task.id, "key": task.key, "ref": task.ref, "title": brief.title, "since": since,
+        "text": text,
         "blocks": len(dependents_of(work, task)), "do": DO[what],
     }  # fmt: skip
     if by:

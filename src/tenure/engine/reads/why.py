@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from tenure.core import claims, lifecycle, priority, tracks
+from tenure.core import claims, dead_letters, lifecycle, priority, tracks
 from tenure.core import queries as q
 from tenure.core.filters import Present
 from tenure.core.graph import is_met
 from tenure.core.instants import format_instant, lasting
-from tenure.core.records import Agent, Project, Reservation, Task, Track
+from tenure.core.records import Agent, Project, Reservation, Session, Task, Track
 from tenure.engine.checks import validation_reads
-from tenure.engine.models.model_choice import Cooling, user_of
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.rows import project_of, task_named
+from tenure.engine.runtime.rows import brief_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
-from tenure.engine.verbs.track_router import assignments_for
+from tenure.engine.verbs import claim_rules
+from tenure.engine.verbs.agents import is_over
+from tenure.engine.verbs.claimant import KnownClaimant
 
 if TYPE_CHECKING:
     from tenure.core.views.task_views import CouldTake, WhyView
@@ -42,10 +42,14 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
             reasons.append(f"{text} {_moment(work, at)}")
     if task.state == lifecycle.PAUSED:
         reasons += [f"paused: {one.reason or one.cause} ({lifecycle.REMEDIES[one.cause]})" for one in task.pauses]
-    if task.state == lifecycle.CANCELLED and task.reason:
-        reasons.append(f"{task.state}: {task.reason}")
-    if task.state == lifecycle.DEAD_LETTERED and task.last_error:
-        reasons.append(f"dead letter after {task.attempts} attempts: {task.last_error.message[:200]}")
+    if task.state == lifecycle.CANCELLED:
+        reasons.append(f"{task.state}: {task.reason}" if task.reason else task.state)
+    if task.state == lifecycle.DEAD_LETTERED:
+        reasons.append(f"dead letter {dead_letters.why(task, brief_of(work, task).retry)[:300]}")
+    if task.state == lifecycle.COMPLETED:
+        result = task_view.accepted_result(work, task)
+        by = "" if result is None else f": the result of agent {result.agent}, generation {result.generation}"
+        reasons.append(f"completed{by}")
     reasons += validation_reads.sentences(work, task)
     if task.state == lifecycle.CREATED:
         reasons.append("a draft: publish it")
@@ -53,16 +57,13 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
         until = f" until {_moment(work, task.offer_until)}" if task.offer_until is not None else ""
         reasons.append(f"offered to agent {task.offer_to}{until}")
     reasons += _by_router(work, settings, task)
-    reasons += _by_budget(work, settings, task)
-    if task.set_aside_for is not None and not task.set_aside_for.startswith("$"):
-        other = work.get(Task, project, task.set_aside_for)
-        reasons.append(f"would overlap the claim of {other.key if other else task.set_aside_for}")
     taken = _in_the_way(work, task)
     reasons += [] if taken is None else [_overlap(work, task, taken)]
     reasons += [priority.stop_text(s, r) for s, r in settings.stopped.items() if s in priority.scopes_of(task, "")]
     if task.state == lifecycle.READY:
-        answer["agents"] = _who_could(work, settings, task, taken)
-        if not any(not a["why_not"] for a in answer["agents"]):
+        answer["agents"], shared = _who_could(work, settings, task)
+        reasons += shared
+        if all(one["why_not"] for one in answer["agents"]):
             reasons.append("no known agent can take it" if answer["agents"] else "no agent is known yet")
     return answer
 
@@ -104,9 +105,7 @@ def _in_the_way(work: UnitOfWork, task: Task) -> Reservation | None:
     """A reservation that conflicts with what a ready task touches or needs."""
     if task.state != lifecycle.READY or not task.guarded:
         return None
-    from tenure.engine.verbs.claim import in_the_way
-
-    return in_the_way(work, task, "")
+    return claim_rules.in_the_way(work, task, "")
 
 
 def _overlap(work: UnitOfWork, task: Task, other: Reservation) -> str:
@@ -117,42 +116,31 @@ def _overlap(work: UnitOfWork, task: Task, other: Reservation) -> str:
     return f"would overlap {other.pattern}, reserved by agent {other.agent}{whose}{ends}"
 
 
-def _by_budget(work: UnitOfWork, settings: Project, task: Task) -> list[str]:
-    """Why no budget covers a ready task, for any agent."""
-    if not (task.capped or settings.funded):
-        return []
-    from tenure.engine.budgets.budget_guard import reason, short_of
+def _who_could(work: UnitOfWork, settings: Project, task: Task) -> tuple[list[CouldTake], list[str]]:
+    """For each known agent why it cannot claim the task, by name or as its next one; nothing: it can.
 
-    short = short_of(work, settings, task, "") if task.state == lifecycle.READY else None
-    return [] if short is None else [reason(work, short)]
-
-
-def _who_could(work: UnitOfWork, settings: Project, task: Task, other: Reservation | None) -> list[CouldTake]:
-    """For each known agent why it cannot claim the task; an empty list means that it can.
-
-    The reservation `other` keeps everybody away, but not its own agent where it belongs to no claim.
+    And what keeps the task from all of them: from anybody, where no agent is known.
     """
-    out: list[CouldTake] = []
-    cooling = Cooling(work, settings)
-    for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
-        profile = priority.profile_of(
-            agent, settings.stopped, assignments_for(work, settings, agent.id).taken
-        )  # fmt: skip
-        obstacles = [
-            *priority.lane_obstacles(profile, priority.lane_of_task(task)),
-            *priority.task_obstacles(profile, task, work.now, partial(cooling.waits, user=user_of(agent))),
-        ]
-        why_not = [o.sentence for o in obstacles]
-        if agent.terminated_at is not None:
-            why_not.append("was terminated by an operator")
-        elif agent.draining:
-            why_not.append("is draining")
-        if (agent.cool_until or 0) > work.now:
-            why_not.append("is cooling off after failures")
-        if other is not None and (other.task or other.agent != agent.id):
-            why_not.append(f"would overlap {other.pattern}")
-        out.append({"agent": agent.id, "why_not": why_not})
-    return out
+    known = work.find(Agent, {"project": task.project, "left_at": Present(False)})
+    sessions = _sessions(work, task.project)
+    nobody = Agent(project=task.project, id="", registered_at=work.now, last_seen=work.now)
+    found = {
+        agent.id: list(claim_rules.obstacles(KnownClaimant(work, settings, agent, sessions.get(agent.id)), task))
+        for agent in known or [nobody]
+    }
+    of_all = set.intersection(*({o.sentence for o in obstacles} for obstacles in found.values()))
+    first = next(iter(found.values()))
+    shared = [o.sentence for o in first if o.word in claim_rules.OF_TASK and o.sentence in of_all]
+    return [
+        {"agent": agent.id, "why_not": list(dict.fromkeys(o.sentence for o in found[agent.id]))} for agent in known
+    ], list(dict.fromkeys(shared))
+
+
+def _sessions(work: UnitOfWork, project: str) -> dict[str, Session]:
+    """The session in which each agent gave its last sign of life; an agent without one would begin a new one."""
+    open_ = work.find(Session, {"project": project, "ended_at": Present(False)})
+    open_.sort(key=lambda session: (session.last_activity, session.id))
+    return {session.agent: session for session in open_ if not is_over(work, session)}
 
 
 READS: Reads = {q.Why: why}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core import limits
 from tenure.core.records import Brief, Project, Sink, Task
-from tenure.sinks.envelope import LEASE_EXPIRED, Facts, execute
+from tenure.sinks.envelope import ANNOUNCED_AGAIN, Facts, execute
 from tenure.sinks.port import Message
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Announcer:
                 for task in due:
                     brief = briefs.get(task.id)
                     facts = Facts(engine.tenant, target=brief.constraints.get("agent_type") if brief else None)
-                    found.append(execute(facts, task, task.version, LEASE_EXPIRED, now=tx.now))
+                    found.append(execute(facts, task, task.version, ANNOUNCED_AGAIN, now=tx.now))
                     kept[task.id] = self._again(task, tx.now)
             return found, kept
 

@@ -56,7 +56,7 @@ def _accepted(work: UnitOfWork, names: list[str]) -> Accepted:
     for project in ("", *names):
         moved = list(_moved(work, project, back)) if back else []
         message = f"the clock was corrected: {back // clock.SECOND} s back"
-        fields = {"level": "warning", "message": message, "details": {"back": back, "moved": len(moved)}}
+        fields = {"level": "warning", "message": message, "details": {"back_ms": back // 1000, "moved": len(moved)}}
         work.record("clock.accepted", *moved, project=project, **fields)
         ended += [_ended(work, task) for task in _made_ahead(work, project)] if back else []
     spread(work)
@@ -85,5 +85,5 @@ def _made_ahead(work: UnitOfWork, project: str) -> list[Task]:
 def _ended(work: UnitOfWork, task: Task) -> str:
     free, over = claims.ended(task, current_claim(work, task), lifecycle.ERROR_BY, work.now)
     over = replace(over, acquired_at=min(over.acquired_at, work.now))
-    work.record("task.clock_ended", over, task=free, level="warning", holder=task)
+    work.record("task.clock_ended", over, task=free, level="warning")
     return task.key

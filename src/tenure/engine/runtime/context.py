@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import NotHome
 from tenure.core.task_defaults import SHIPPED, TaskDefaults
 
@@ -60,7 +61,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     each engine learns this for itself. `sealer` seals secrets; None: this process has no master key. `signer` gives the
     key of this process, for attestations. `allow_http`:
     webhooks may have URLs without TLS. `networks`: private ones that webhooks may be sent to, as in 10.0.0.0/8.
-    `task_defaults`: of new tasks that name no priority, attempts or `on_lost`.
+    `task_defaults`: of new tasks that name no priority, attempts or `on_lost`. `leader_lease`: of an agent that its
+    commands elect, in microseconds.
     `elects`: the first agent of a project that joins or claims leads it, unless the project is set otherwise. `counts`:
     the tasks by state, of a process that follows the log; None: they are counted each time. `keeps_tenants`: the store
     keeps tenants beside `local`, `keeps_schemas`: also in schemas of theirs; the engine sets both. `limits`: those of a
@@ -74,6 +76,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: Callable[[str], Artifacts] | None = None
     tables: UserTables = SHIPPED_TABLES
     task_defaults: TaskDefaults = SHIPPED
+    leader_lease: int = limits.AGENT_LEADER_LEASE
     sealer: Sealer | None = None
     signer: Callable[[], SigningKey] | None = None
     allow_http: bool = False

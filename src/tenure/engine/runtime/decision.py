@@ -47,7 +47,7 @@ def is_known(kind: type[c.Command]) -> bool:
 def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
     """The reply to one command on the slow path; unless it was carried out, it leaves no trace."""
     command = item.command
-    work.begin_command(principal, command.trace_id)
+    work.begin_command(principal, command.trace_id, speaker=roles.spoken_for(command))
     bookmark = work.bookmark()
     try:
         project = work.get(Project, command.project, command.project)

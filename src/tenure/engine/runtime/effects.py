@@ -51,9 +51,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tenure.core import claims, graph, ids, lifecycle, moves, retry, settle
-from tenure.core.commands import Principal
 from tenure.core.events import Event
-from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING, Cancelled
+from tenure.core.land_request import LANDING
+from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING, VALIDATING, Cancelled
 from tenure.core.records import Agent, Dag, DeadLetter, Edge, Project, Row, Task, replace
 from tenure.engine.runtime.rows import brief_of, current, current_claim, lineage
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, UnitOfWork
@@ -139,7 +139,7 @@ def settle_overdue(work: UnitOfWork) -> None:
     """Settle what an earlier command of the batch left due at this `now`, as if the commands ran one by one."""
     if not work.overdue:
         return
-    work.begin_command(Principal(), None)  # settling is not the act of the previous command
+    work.begin_command(None, None)  # settling is not the act of the previous command
     report = Report()
     heap: list[tuple[int, str, str]] = []
     while work.overdue or heap:
@@ -189,6 +189,12 @@ def settle_once(work: UnitOfWork, task: Task) -> Task | None:
 # --- moves --------------------------------------------------------------------------------------------------
 
 
+def _may_reserve(task: Task) -> bool:
+    """Whether the claim of the task, or its result that waits to be landed, may have reservations."""
+    is_submitted = task.guarded and task.checked and VALIDATING in (task.state, task.state_before)
+    return is_submitted or (task.reserved and task.state in HELD)
+
+
 def spread(work: UnitOfWork) -> None:
     """Apply the effects of all moves so far. Every command ends with it."""
     counted: dict[tuple[str, str], None] = {}
@@ -204,15 +210,15 @@ def spread(work: UnitOfWork) -> None:
 
             learn(work, after)
         if after.state == DEAD_LETTERED:
-            _write_dead_letter(work, after)
+            _write_dead_letter(work, before, after)
         elif after.state == RETRYING:
-            _announce_retry(work, after)
+            _announce_retry(work, before, after)
         if after.dependents:
             _update_dependents(work, before, after)
-        if before.reserved and before.state in HELD and after.state not in HELD:
-            from tenure.engine.verbs.reserve import free_reservations  # few tasks reserve anything
+        if _may_reserve(before) and after.state not in HELD:
+            from tenure.engine.verbs.reserve import free_unless_needed  # few tasks reserve anything
 
-            free_reservations(work, after)
+            free_unless_needed(work, after)
         if before.agent is not None and before.state in HELD and after.state not in HELD:
             _let_agent_go(work, before)
         if before.funded and before.state in HELD and after.state not in HELD:
@@ -319,11 +325,21 @@ def cancel_task(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> T
     """Cancel, even while held; open subtasks are cancelled too, also those below a finished one."""
     kept = _cancel_one(work, task, why, message)
     for child in list(descendants(work, task)):
-        if child.state not in lifecycle.FINISHED:
+        if child.state not in lifecycle.FINISHED and not _is_landing(work, child):
             text = f"its parent {task.key} was cancelled"
             below = Cancelled(cause=lifecycle.PARENT, source=task.id, reason=text, origin=why.origin or task.id)
             _cancel_one(work, child, below, text)
     return kept
+
+
+def _is_landing(work: UnitOfWork, task: Task) -> bool:
+    """Whether its commit may be on the branch already: then it ends by its landing, as if a moment earlier."""
+    if not task.checked or VALIDATING not in (task.state, task.state_before):
+        return False
+    from tenure.engine.checks.validation_reads import row_of_task
+
+    row = row_of_task(work, task)
+    return row is not None and row.phase == LANDING
 
 
 def _cancel_one(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> Task:
@@ -336,7 +352,7 @@ def _cancel_one(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> T
     if why.source:
         details["source"] = why.source
     cancelled = moves.cancelled(ended, why)
-    return work.record("task.cancelled", *rows, task=cancelled, message=message, holder=task, details=details)
+    return work.record("task.cancelled", *rows, task=cancelled, message=message, details=details)
 
 
 # --- dead letters, retries ----------------------------------------------------------------------------------
@@ -346,22 +362,23 @@ def dead_letter_id(task: Task) -> str:
     return f"{task.id}#{task.run}"
 
 
-def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
+def _write_dead_letter(work: UnitOfWork, before: Task, task: Task) -> None:
+    from tenure.core import dead_letters  # few commands make one; keeps startup fast
+
     if work.get(DeadLetter, task.project, dead_letter_id(task)) is not None:
         return  # undone and dead again: the record of this run exists
     tried = [c for c in lineage(work, task) if c.run == task.run]
-    # not an older attempt's error: an expired lease leaves none
-    error = task.last_error if task.last_error and task.last_error.generation == task.generation else None
+    error, policy = dead_letters.last_error(task, tried), brief_of(work, task).retry
     letter = DeadLetter(
         project=task.project,
         id=dead_letter_id(task),
         task=task.id,
         run=task.run,
         dag=task.dag,
-        error_class=error.error_class if error else "lease_expired",
-        error=error.message if error else "all attempts used without a result",
+        error_class=error.error_class,
+        error=error.message,
         history=retry.failure_history(tried),
-        poison_pill=retry.is_poison(brief_of(work, task).retry, task.failures),
+        poison_pill=retry.is_poison(policy, task.failures),
         dead_lettered_at=task.dead_lettered_at or work.instant,
     )
     details: dict[str, Any] = {
@@ -369,10 +386,12 @@ def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
         "error": letter.error,
         "attempts": task.attempts,
         "poison_pill": letter.poison_pill,
+        "state_before": before.state,
     }
     last = tried[-1] if tried else None
-    by = {"agent": last.agent, "session": last.session} if last else {}
-    work.record("task.dead_lettered", letter, task=current(work, task), level="error", details=details, **by)
+    dead = replace(current(work, task), last_error=error)
+    message = dead_letters.why(dead, policy)
+    work.record("task.dead_lettered", letter, task=dead, level="error", message=message, details=details, holder=last)
 
 
 def resolved(work: UnitOfWork, task: Task, resolution: str, note: str) -> list[Row]:
@@ -389,7 +408,7 @@ def reopened(work: UnitOfWork, task: Task) -> list[Row]:
     return [] if letter is None else [replace(letter, resolution=None, note=None, reviewed_by=None, reviewed_at=None)]
 
 
-def _announce_retry(work: UnitOfWork, task: Task) -> None:
+def _announce_retry(work: UnitOfWork, before: Task, task: Task) -> None:
     now_is = current(work, task)
     if now_is.state != RETRYING or now_is.retry_at is None:
         return
@@ -399,6 +418,7 @@ def _announce_retry(work: UnitOfWork, task: Task) -> None:
         "backoff_ms": (now_is.retry_at - work.instant) // 1000,
         "attempt": now_is.attempts,
         "error_class": error.error_class if error else "lease_expired",
+        "state_before": before.state,
     }
     work.record("task.retry_scheduled", task=now_is, details=details)
 

@@ -17,6 +17,7 @@ from msgspec.structs import astuple
 
 from tenure.core import ids, lifecycle
 from tenure.core.commands import Command, Principal
+from tenure.core.commands.command import actor_of, operator_of
 from tenure.core.decoders import defaults_of
 from tenure.core.errors import Bug, TenureError
 from tenure.core.events import Event
@@ -53,6 +54,9 @@ class UnitOfWork(Rows):
         self.moved: deque[tuple[Task | None, Task]] = deque()  # transitions whose effects on others are pending
         self.overdue: list[tuple[str, str]] = []  # tasks left due at `now` by a command of this batch
         self.principal = Principal()
+        self.speaker: str | None = None  # the agent that the command speaks for
+        self.presented: Claim | Reservation | None = None  # the row whose genuine receipt the command presents
+        self.is_time = True  # nobody's command runs: what happens, time does
         self.trace_id: str | None = None
         self.evidence: Evidence = {}  # collected for the command before the transaction
         self._command_id: str | None = None
@@ -78,8 +82,17 @@ class UnitOfWork(Rows):
         """The fields of an outcome that show when its lease ends."""
         return {"lease_until": at, "lease": self.seconds_to(at)}
 
-    def begin_command(self, principal: Principal, trace_id: str | None, command_id: str | None = None) -> None:
-        self.principal = principal
+    def begin_command(
+        self,
+        principal: Principal | None,
+        trace_id: str | None,
+        command_id: str | None = None,
+        *,
+        speaker: str | None = None,
+    ) -> None:
+        """Without a principal nobody gives a command: time does what happens."""
+        self.principal, self.is_time = principal or Principal(), principal is None
+        self.speaker, self.presented = speaker, None
         self.trace_id = trace_id
         self._command_id = command_id
 
@@ -248,15 +261,26 @@ class UnitOfWork(Rows):
     ) -> None:
         """Append the event; if the change fell due before `now`, the details give that instant.
 
-        `holder` has the agent, session and generation of the event.
+        `agent` and `session`: whom an event is about that is of no claim, as of one that joins. `holder`: whose claim
+        or reservation it is; without it the task's own holder, before the change or after it. `actor_of`
+        says who acted.
         """
         details = details or {}
-        if holder is not None:
-            agent, session, generation = holder.agent, holder.session, holder.generation
         if self.instant != self.now:
             details = details | {"at": self.instant}
-        who = self.principal
-        agent, session = agent or who.agent, session or who.session
+        who, of = self.principal, holder
+        if of is None and task is not None:
+            of = before if before is not None and before.agent is not None else task
+        if agent is None:
+            spoken = (self.speaker if of is not None else None) or self._holder_who_acts(task, holder)
+            agent, named = actor_of(who, spoken, of.agent if of is not None else None, is_time=self.is_time)
+            session = (of.session if of is not None else None) or who.session
+            if holder is not None:
+                generation = holder.generation
+        else:
+            named = operator_of(who, self.speaker, agent)
+            session = session or who.session
+        details = named | details
         id = self.new_id("evt")
         if task is None:
             self.events.append(
@@ -271,12 +295,20 @@ class UnitOfWork(Rows):
             Event(
                 id=id, time=self.now, kind=kind, level=level, project=project, task=task.id, key=task.key,
                 version=task.version, track=task.track,
-                generation=task.generation if generation is None else generation, agent=agent or task.agent,
-                session=session or task.session, user=who.person, address=who.address,
+                generation=task.generation if generation is None else generation, agent=agent,
+                session=session, user=who.person, address=who.address,
                 previous_state=None if before is None else before.state, new_state=task.state, message=message,
                 details=details, patch=patch, trace_id=self.trace_id, causation_id=self.command_id,
             )
         )  # fmt: skip
+
+    def _holder_who_acts(self, task: Task | None, holder: Task | Claim | Reservation | None) -> str | None:
+        """The agent of the receipt that the command presents, in an event about the same task or reservation."""
+        receipt = self.presented
+        if receipt is None or (task is None and holder is None):
+            return None
+        about = task.id if task is not None else getattr(holder, "task", None)
+        return receipt.agent if receipt.task == about else None
 
     def append(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
         """Append an event with the caller's own patch; `first`: before all others, which are its consequences."""

@@ -6,23 +6,38 @@ So rows, events, digests of requests, archives, exports and sinks have no plain 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tenure.core import commands as c
 from tenure.core import limits
+from tenure.core.claims import claim_id
 from tenure.core.commands import NewTask, Template
-from tenure.core.errors import InvalidInput, SecretsOff, TenureError
+from tenure.core.decoders import defaults_of
+from tenure.core.errors import InvalidInput, NotAllowed, NotFound, SecretsOff, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.inputs import Checked
-from tenure.core.records import Project, Task, replace
-from tenure.core.task_secrets import CONTEXT, KEPT, METADATA, Hidden, check_places, secret_of, shown_name, walked
+from tenure.core.records import Agent, Claim, Project, Session, Task, replace
+from tenure.core.task_secrets import (
+    KEPT,
+    SEARCHED,
+    Hidden,
+    check_places,
+    is_place,
+    secret_of,
+    shown_name,
+    walked,
+)
+from tenure.engine.checks.evidence import check_found
 from tenure.engine.reads.task_view import unpacked
 from tenure.engine.runtime.rows import brief_of, find_task, task_by_ref
 from tenure.engine.runtime.seals import Vault
 from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.secrets.known_secrets import knowers, known_to
 from tenure.engine.secrets.sealed_rows import COMMAND, FIELDS, secrets_of
 
 _KEPT = ("project", "receipt", "task")  # texts that name rows
+_WITHOUT_TEXT = (*_KEPT, "request_id", "trace_id")  # nobody writes these
 _OF_TEMPLATES = (c.SetSchedule, c.SetTrigger)
 _OF_TASKS = (c.AddMany, c.Plan, c.Spawn)
 _OF_CHANGES = (c.Edit, c.Retry)
@@ -34,7 +49,7 @@ class Guarded(NamedTuple):
 
 
 def guarded(work: UnitOfWork, project: Project | None, item: Checked) -> Guarded:
-    """The command with its secrets sealed, and without those that its sender holds."""
+    """The command with its secrets sealed, and without those that its sender knows."""
     sealing = Sealing(work, item.command.project)
     command = sealing.command(item.command)
     if project is not None and project.sealed:
@@ -100,7 +115,7 @@ class Sealing:
         return found
 
     def _leaf(self, path: str, value: Any) -> Any:
-        if not path.startswith((CONTEXT, METADATA)):
+        if not is_place(path):
             return KEPT
         secret = secret_of(path, value)
         if secret is None:
@@ -118,60 +133,113 @@ def _with(struct: Any, field: str, value: Any) -> Any:
     return struct if getattr(struct, field) is value else replace(struct, **{field: value})
 
 
-# --- what a holder writes -----------------------------------------------------------------------------------
+# --- what its sender knows -----------------------------------------------------------------------------------
 
 
 def without_held(work: UnitOfWork, command: Any) -> Any:
-    """The command without the secrets of the tasks that its sender holds, or that it is about.
+    """The command without the secrets that its sender holds or was given within a day, or that it is about.
 
     Raises SecretUnreadable where they cannot be opened: what cannot be searched is not stored.
     """
-    tasks = {task.id: task for task in _tasks_of(work, command)}
-    if not tasks:
+    agents, keys, tasks, names = _senders_of(work, command)
+    if not _has_texts(command, names):
         return command
-    hidden = hidden_of(work, tasks.values())
+    secrets = _secrets_of(work, tasks) | known_to(work, command.project, knowers(agents, keys))
+    hidden = _hidden(frozenset(secrets))
+    if not hidden:
+        return command
     after = hidden.struct(command, _KEPT)
     if after is not command and getattr(command, "signature", None) is not None:
         raise InvalidInput(
             "the result has a secret of the task; it is signed, so it cannot be stored without it",
             "take the secret out of the result, then sign and submit it again",
         )
+    if isinstance(after, c.PutArtifact):
+        check_bytes(work, after, secrets)
     return after
 
 
-def hidden_of(work: UnitOfWork, tasks: Iterable[Task]) -> Hidden:
+@lru_cache(limits.SEARCHES_KEPT)
+def _hidden(secrets: frozenset[str]) -> Hidden:
+    """Most commands are of senders whose secrets are the same as before."""
+    return Hidden(secrets)
+
+
+def _has_texts(command: Any, names: set[str]) -> bool:
+    """Whether it has texts besides names: what has none is not searched, and needs no key."""
+    usual = defaults_of(type(command))
+    for field in command.__struct_fields__:
+        value = getattr(command, field)
+        is_name = isinstance(value, str) and (field in _WITHOUT_TEXT or value == usual.get(field))
+        if not is_name and not isinstance(value, (int, float)) and _is_text(value, names):
+            return True
+    return False
+
+
+def _is_text(value: Any, names: set[str]) -> bool:
+    if isinstance(value, str):
+        return len(value) >= SEARCHED and value not in names
+    if isinstance(value, Mapping):
+        return any(_is_text(part, names) for pair in value.items() for part in pair)
+    if isinstance(value, (list, tuple)):
+        return any(_is_text(part, names) for part in value)
+    return value is not None and not isinstance(value, (bool, bytes))
+
+
+def _secrets_of(work: UnitOfWork, tasks: Iterable[Task]) -> set[str]:
     secrets: set[str] = set()
     for task in tasks:
         brief = brief_of(work, task)
         spec = unpacked(work, task.project, brief.spec)
         # What nobody can open any more does not stand in the way of an edit that replaces it.
         secrets |= set(secrets_of(Vault(work, task.project), task, brief, spec, is_whole=False).values())
-    return Hidden(secrets)
+    return secrets
 
 
-def _tasks_of(work: UnitOfWork, command: Any) -> Iterable[Task]:
-    """Tasks with secrets: the one of the receipt, the one that is named, and those that the sender holds."""
-    project, agents = command.project, {work.principal.agent}
-    for find in (_by_receipt, _by_name):
-        task = find(work, command)
-        if task is not None:
-            agents.add(task.agent if find is _by_receipt else None)
-            if task.sealed:
-                yield task
-    field = command.declaration.speaks_for
-    agents.add(getattr(command, field) if field is not None else None)
-    for agent in agents - {None}:
-        yield from work.find(Task, {"project": project, "agent": agent, "sealed": True}, limit=limits.SEARCHED_TASKS)
+class Senders(NamedTuple):
+    """Whose secrets a command may have, and the tasks with secrets that they hold or that it names."""
+
+    agents: set[str]
+    keys: set[str]
+    tasks: list[Task]
+    names: set[str]  # of agents and sessions that exist
 
 
-def _by_receipt(work: UnitOfWork, command: Any) -> Task | None:
+def _senders_of(work: UnitOfWork, command: Any) -> Senders:
+    who, field = work.principal, command.declaration.speaks_for
+    spoken = getattr(command, field) if field is not None else None
+    agents, keys = {name for name in (who.agent, spoken) if name}, {who.key} if who.key else set()
+    sessions: set[str] = {name for name in (who.session, getattr(command, "session", None)) if name}
+    known = work.get_many(Session, command.project, sorted(sessions))
+    agents |= {session.agent for session in known.values()}
+    tasks: dict[str, Task | None] = {}
+    claim = _claim_by_receipt(work, command)
+    if claim is not None:
+        agents.add(claim.agent)
+        keys |= {claim.key} if claim.key else set()
+        tasks[claim.task] = work.get(Task, command.project, claim.task)
+    named = _by_name(work, command)
+    if named is not None:
+        tasks[named.id] = named
+    for agent in agents:
+        where = {"project": command.project, "agent": agent, "sealed": True}
+        tasks |= {task.id: task for task in work.find(Task, where, limit=limits.SEARCHED_TASKS)}
+    found = [task for task in tasks.values() if task is not None and task.sealed]
+    names = known.keys() | work.get_many(Agent, command.project, sorted(agents)).keys()
+    return Senders(agents, keys, found, names)
+
+
+def _claim_by_receipt(work: UnitOfWork, command: Any) -> Claim | None:
+    """Whose receipt it shows: it need not be live, nor genuine."""
     receipt = getattr(command, "receipt", None)
     if not isinstance(receipt, str):
         return None
     try:
-        return task_by_ref(work, command.project, parse_receipt(receipt).name)
+        given = parse_receipt(receipt)
     except InvalidInput:
         return None
+    task = task_by_ref(work, command.project, given.name)
+    return None if task is None else work.get(Claim, command.project, claim_id(task.id, given.generation))
 
 
 def _by_name(work: UnitOfWork, command: Any) -> Task | None:
@@ -182,3 +250,30 @@ def _by_name(work: UnitOfWork, command: Any) -> Task | None:
         return find_task(work, command.project, name)
     except TenureError:  # its handler refuses the name
         return None
+
+
+# --- bytes --------------------------------------------------------------------------------------------------
+
+
+def check_bytes(work: UnitOfWork, command: c.PutArtifact, secrets: set[str]) -> None:
+    """Refuse an artifact that has one of the secrets. Its bytes are not changed: their digest is their name.
+
+    They are read between two attempts of the transaction, as evidence is.
+    """
+    open_artifacts = work.context.artifacts
+    if open_artifacts is None:
+        return
+
+    def search() -> None:
+        try:
+            pieces = open_artifacts(command.project).read(command.digest, end=min(command.size, limits.SEARCHED_BYTES))
+            text = b"".join(pieces).decode(errors="replace")
+        except NotFound:  # its handler knows what to do without them
+            return
+        if Hidden(secrets).text(text) != text:
+            raise NotAllowed(
+                f"the artifact {command.name} has a secret of a task",
+                "nothing was stored under that name; take the secret out, and revoke it if it was passed on",
+            )
+
+    check_found(work, [sorted(secrets), command.project, command.digest, command.size], search)

@@ -11,6 +11,7 @@ from tenure.engine.reads.task_view import unpacked
 from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.seals import Vault
 from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.secrets.known_secrets import note_given
 from tenure.engine.secrets.sealed_rows import secrets_of
 from tenure.engine.verbs.holder_verbs import held
 
@@ -19,6 +20,13 @@ def opened(work: UnitOfWork, task: Task) -> dict[str, str]:
     """Raises SecretUnreadable or SecretsOff: the claim is not granted then, and the task stays as it is."""
     brief = brief_of(work, task)
     return secrets_of(Vault(work, task.project), task, brief, unpacked(work, task.project, brief.spec))
+
+
+def given(work: UnitOfWork, task: Task) -> dict[str, str]:
+    """The same for an answer: from now on what its receiver writes is searched for them."""
+    secrets = opened(work, task)
+    note_given(work, task)
+    return secrets
 
 
 def why_unreadable(work: UnitOfWork, task: Task) -> str | None:
@@ -34,4 +42,4 @@ def open_secrets(work: UnitOfWork, cmd: commands.OpenSecrets) -> Outcome:
     """The secrets of the held task; the receipt is judged first, as in every verb of a holder."""
     hold = held(work, cmd.project, cmd.receipt)
     check_opens(work.principal, hold.claim, f"the secrets of {hold.task.key}")
-    return Outcome(outcome="OK", generation=hold.task.generation, secrets=opened(work, hold.task))
+    return Outcome(outcome="OK", generation=hold.task.generation, secrets=given(work, hold.task))

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.core import schedules, triggers, webhook_delivery
-from tenure.core.errors import SecretsOff, SecretUnreadable
-from tenure.core.records import Dag, Schedule, Task, Trigger, Webhook, replace
+from tenure.core.claims import is_held
+from tenure.core.errors import InvalidInput, SecretsOff, SecretUnreadable
+from tenure.core.records import Dag, Request, Schedule, Task, Trigger, Webhook, replace
 from tenure.core.sealed import (
+    LARGEST,
     SEALED,
     Sealed,
     as_bytes,
@@ -19,12 +21,12 @@ from tenure.core.sealed import (
     has_form,
     is_sealed,
 )
-from tenure.core.task_secrets import KEPT, walked
+from tenure.core.task_secrets import KEPT, check_names, sealed_in, walked
 from tenure.engine.reads.task_view import packed, unpacked
 from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.seals import Vault
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.engine.secrets import sealed_rows, trigger_secrets
+from tenure.engine.secrets import known_secrets, plain_values, sealed_rows, trigger_secrets
 
 Opens = Callable[[str, str, Sealed], bytes]  # owner, path and sealed value → the plain one
 
@@ -48,17 +50,18 @@ def moved_or_paused(work: UnitOfWork, project: str, opens: Opens, why: str) -> R
 
 
 class Resealing:
-    """Seals what an earlier data key has sealed.
+    """Seals what an earlier data key has sealed; with `plain` also texts that are secret by their name.
 
     `opens` opens values of the store that this project was copied from. Then everything is sealed again; a secret that
     cannot be is dropped from its column, and stays unreadable in a task.
     """
 
-    def __init__(self, work: UnitOfWork, project: str, opens: Opens | None = None) -> None:
-        self._work, self._project, self._vault = work, project, Vault(work, project)
+    def __init__(self, work: UnitOfWork, project: str, opens: Opens | None = None, *, plain: bool = False) -> None:
+        self._work, self._project, self._vault, self._plain = work, project, Vault(work, project), plain
         self._is_copy = opens is not None
         self._opens = opens or self._vault.opened
         self.count = 0
+        self.left: list[str] = []  # keys of tasks with plain ones that stay: somebody holds it, or names collide
 
     def sources(self) -> None:
         """Webhooks, triggers, schedules, and the templates of dags."""
@@ -75,15 +78,47 @@ class Resealing:
             self._template("schedule.set", schedule, schedules.owner_of(schedule.id), details)
         for dag in work.find(Dag, where):
             self._ends(dag)
+        for known in known_secrets.rows_of(work, self._project):
+            self._known(known)
 
     def task(self, task: Task) -> None:
         work, brief = self._work, brief_of(self._work, task)
         owner, spec = sealed_rows.owner_of(task.id), unpacked(work, task.project, brief.spec)
+        if self._plain and plain_values.places(spec, brief.metadata):
+            if not self._may_seal(task, spec, brief.metadata):
+                self.left.append(task.key)
+                return
+            sealed_rows.note_project(work, task.project)
+            task = replace(task, sealed=True)
         after, metadata = self._value(spec, owner, "/spec"), self._value(brief.metadata, owner, "/metadata")
         if after is spec and metadata is brief.metadata:
             return
         stored = brief.spec if after is spec else packed(work, task.project, after)
         work.record("task.resealed", replace(brief, spec=stored, metadata=metadata), task=task, level="debug")
+
+    def _may_seal(self, task: Task, spec: Any, metadata: Any) -> bool:
+        """A holder reads its task as it claimed it; and the secrets of a task need different names."""
+        if is_held(task):
+            return False
+        there = [*sealed_in(spec, "/spec"), *sealed_in(metadata, "/metadata")]
+        plain = plain_values.places(spec, metadata)
+        try:
+            check_names([*(path for path, _ in there), *plain])
+        except InvalidInput:
+            return False
+        return all(len(text.encode()) <= LARGEST for text in plain.values())
+
+    def _known(self, row: Request) -> None:
+        entries: dict[str, Any] = row.outcome["secrets"]
+        counted = self.count  # these are copies
+        after = {
+            digest: {**entry, "value": self._value(entry["value"], entry["owner"], entry["path"])}
+            for digest, entry in entries.items()
+        }
+        self.count = counted
+        if after != entries:  # the digest of a copy is another
+            by_digest = {entry["value"][SEALED]["digest"]: entry for entry in after.values()}
+            self._work.put(replace(row, outcome={"secrets": by_digest}))
 
     def _template(self, kind: str, row: Any, owner: str, details: dict[str, Any]) -> None:
         template = self._value(row.template, owner, "")
@@ -104,13 +139,19 @@ class Resealing:
     def _value(self, value: Any, owner: str, root: str) -> Any:
         def leaf(path: str, found: Any) -> Any:
             if not is_sealed(found):
-                return KEPT
+                return self._sealed_by_name(owner, path, found) if self._plain else KEPT
             if self._is_current(found[SEALED].get("key")):
                 return found
             after = self._again(owner, path, from_value(found))
             return found if after is None else as_value(after)
 
         return walked(value, root, leaf)
+
+    def _sealed_by_name(self, owner: str, path: str, found: Any) -> Any:
+        if not plain_values.is_plain(path, found):
+            return KEPT
+        self.count += 1
+        return self._vault.seal_text(owner, path, found)
 
     def _columns(self, row: Any, owner: str, path: str) -> Any:
         """The row with its two secrets sealed again."""

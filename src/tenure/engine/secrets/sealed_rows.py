@@ -16,12 +16,13 @@ from tenure.core.errors import InvalidInput
 from tenure.core.records import Brief, Project, Task, replace
 from tenure.core.sealed import from_value, is_sealed
 from tenure.core.task_secrets import (
-    CONTEXT,
     KEPT,
     METADATA,
+    SECRET,
     SHOWN,
     check_names,
     comparable,
+    is_place,
     sealed_in,
     shown_name,
     value_at,
@@ -51,7 +52,7 @@ def placed(
     """
 
     def leaf(path: str, value: Any) -> Any:
-        is_shown = value == SHOWN and (path.startswith((f"{CONTEXT}/", f"{METADATA}/")) or path == CONTEXT)
+        is_shown = value == SHOWN and is_place(path) and path != METADATA
         if not is_shown and not is_sealed(value):
             return KEPT
         there = value_at(known, path)
@@ -60,7 +61,7 @@ def placed(
         if is_shown:
             raise InvalidInput(
                 f"{shown_name(path)} is {SHOWN}, which only stands for a secret that is there already",
-                "give the secret itself",
+                f'give the secret itself, as in {{"{SECRET}": "the text"}}',
             )
         return vault.moved(value, (before[0], before[1] + path), (after[0], after[1] + path))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenure.core import commands
 from tenure.core.errors import InvalidInput
+from tenure.core.filters import Where
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
 from tenure.engine.runtime.rows import project_of
@@ -52,18 +53,21 @@ def rotate_data_key(work: UnitOfWork, cmd: commands.RotateDataKey) -> Outcome:
 
 def reseal(work: UnitOfWork, cmd: commands.Reseal) -> Outcome:
     """A page of it; `next` shows where to go on."""
-    again = Resealing(work, cmd.project)
+    again = Resealing(work, cmd.project, plain=cmd.plain)
     if cmd.after is None:
         again.sources()
-    where = {"project": cmd.project, "sealed": True}
+    where: Where = {"project": cmd.project, **({} if cmd.plain else {"sealed": True})}
     after = None if cmd.after is None else (cmd.after, cmd.after)
     tasks = work.tx.find(Task, where, order="id", after=after, limit=PAGE)
     for task in tasks:
         again.task(work.require(Task, cmd.project, task.id))
     page = tasks[-1].id if len(tasks) == PAGE else None
-    message = f"{cmd.project}: secrets sealed again: {again.count}"
+    message = f"{cmd.project}: secrets sealed: {again.count}"
     code, counts = "UPDATED" if again.count else "UNCHANGED", {"resealed": again.count}
-    return Outcome(outcome=code, message=message, counts=counts, next=page)
+    if cmd.plain:
+        counts["left"] = len(again.left)
+    left = tuple(f"{key}: left as given, since it is held, or two names are alike" for key in again.left)
+    return Outcome(outcome=code, message=message, counts=counts, next=page, warnings=left or None)
 
 
 HANDLERS: Handlers = {

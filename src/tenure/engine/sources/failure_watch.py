@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.core import commands, failure_watch, inputs, lifecycle, limits
 from tenure.core import queries as q
-from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
 from tenure.core.events import Event
 from tenure.core.failure_watch import Subject, WatchedAttempt
@@ -67,7 +66,7 @@ def investigate(engine: Engine, project: str) -> Report:
         already = len(work.events)
         for subject in _suspects(work, project)[:MOST_AT_ONCE]:
             assert settings.watch is not None
-            work.begin_command(Principal(), None)
+            work.begin_command(None, None)
             new = failure_watch.task_of(
                 subject, settings.watch, failure_watch.key_of(subject.name, settings.watch, work.now)
             )

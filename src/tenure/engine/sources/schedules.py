@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from tenure.core import commands, ids, inputs, limits, templates
 from tenure.core import queries as q
 from tenure.core import schedules as rule
-from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, LimitReached, NotFound, StoreError, TenureError
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
@@ -207,7 +206,7 @@ def _fire(work: UnitOfWork, project: Project, row: Schedule) -> None:
         return
     turn = max(1, TASKS_A_TURN // len(row.template["tasks"]))
     for tick, following in zip(due.ticks[:turn], (*due.ticks[1:], after), strict=False):
-        work.begin_command(Principal(), None)
+        work.begin_command(None, None)
         made = attempt(
             work, project, row.template, _cause(row, tick, key=f"cron:{row.id}:{tick}"), rule.owner_of(row.id)
         )

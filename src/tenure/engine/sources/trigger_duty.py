@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.core import limits
 from tenure.core import triggers as rule
-from tenure.core.commands import Principal
 from tenure.core.events import Event
 from tenure.core.records import Cursor, Dag, Project, Trigger, replace
 from tenure.engine.runtime.effects import Report
@@ -98,7 +97,7 @@ def _offer(work: UnitOfWork, project: Project, name: str, event: Event) -> bool:
     if rule.is_spent(row, work.now):
         hold_back(work, row, f"fired {row.most} times in this hour")
         return True
-    work.begin_command(Principal(), event.trace_id)
+    work.begin_command(None, event.trace_id)
     metadata = {"trigger": {"name": name, "event": event.id, "depth": depth}}
     cause = Cause(f"trigger:{name}:{event.id}", f"trigger:{name}", event.time, values_of(work, event), metadata)
     fire(work, project, row, cause, event=event.id, kind=event.kind, sequence=event.sequence)
@@ -136,7 +135,7 @@ def _end_of_dag(work: UnitOfWork, project: Project, event: Event) -> bool:
     template = dag.on_end.get(status or "") if dag is not None else None
     if dag is None or template is None:
         return False
-    work.begin_command(Principal(), event.trace_id)
+    work.begin_command(None, event.trace_id)
     metadata = {"trigger": {"name": dag.id, "event": event.id, "depth": depth_of(work, event) + 1}}
     key = f"dag:{dag.id}:{event.details.get('run')}:{status}"
     cause = Cause(key, f"trigger:{dag.id}", event.time, values_of(work, event), metadata)

@@ -23,6 +23,7 @@ from tenure.engine.secrets import trigger_secrets
 from tenure.engine.secrets.sealed_rows import stored_template
 from tenure.engine.sources.schedules import check_source_name
 from tenure.engine.sources.template_tasks import rehearse, shown, template_of
+from tenure.sinks.fields import told
 
 if TYPE_CHECKING:
     from tenure.core.views import TriggerInFull, TriggerView
@@ -237,7 +238,7 @@ def event_values(event: Event) -> dict[str, Any]:
     """The event alone, without a query to the store."""
     time = datetime.fromtimestamp(event.time // 1_000_000, UTC)
     return {name: getattr(event, name) for name in _EVENT_FIELDS} | {
-        "details": shown_details(event),
+        "details": told(event.kind, shown_details(event)),
         "time": f"{time:%Y-%m-%dT%H:%M:%SZ}",
     }
 

@@ -11,6 +11,7 @@ from tenure.core.filters import Prefix, Present, Range, Where
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, HealthMinute, Message, Project, Row, Session, Task, replace
+from tenure.core.safe_text import shell_word
 from tenure.engine.runtime.effects import end_agent, free_places, spread
 from tenure.engine.runtime.rows import brief_of, check_agent_name, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
@@ -106,22 +107,29 @@ def is_over(work: UnitOfWork, session: Session) -> bool:
 
 
 def _check_session_limit(work: UnitOfWork, project: Project) -> None:
+    if "max_active_sessions" in work.tenant_limits:
+        work.need_locks("", lasting=False)  # sessions begin in any project
+    refusal = refused_session(work, project)
+    if refusal is not None:
+        raise refusal
+
+
+def refused_session(work: UnitOfWork, project: Project) -> LimitReached | None:
+    """Why no session may begin in the project."""
     most = project.limits.get("max_active_sessions")
     if most is not None and active_sessions(work, project.id) >= most:
-        raise LimitReached(
+        return LimitReached(
             f"project {project.id} has {most} active sessions, its max_active_sessions limit",
             "end one, or ask an admin to raise the limit",
         )
     most = work.tenant_limits.get("max_active_sessions")
-    if most is None:
-        return
-    work.need_locks("", lasting=False)  # sessions begin in any project
-    if sessions_of_all(work) >= most:
-        name = work.context.tenant
-        raise LimitReached(
-            f"tenant {name} has {most} active sessions in all projects, its max_active_sessions limit",
-            f"end one; the deployment's owner can raise it: tenure tenant limits {name} max_active_sessions=N",
-        )
+    if most is None or sessions_of_all(work) < most:
+        return None
+    name = work.context.tenant
+    return LimitReached(
+        f"tenant {name} has {most} active sessions in all projects, its max_active_sessions limit",
+        f"end one; the deployment's owner can raise it: tenure tenant limits {shell_word(name)} max_active_sessions=N",
+    )
 
 
 def active_sessions(work: UnitOfWork, project: str) -> int:
@@ -153,7 +161,7 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     check_agent_name(work, cmd.project, cmd.agent)
     inputs.check_agent_type(cmd.type, "agent type")
     for what in ("capabilities", "models", "tracks"):
-        inputs.check_list(getattr(cmd, what), what)
+        (inputs.check_models if what == "models" else inputs.check_list)(getattr(cmd, what), what)
     if cmd.max_concurrent_tasks is not None and cmd.max_concurrent_tasks < 1:
         raise InvalidInput(f"max_concurrent_tasks must be at least 1 (got {cmd.max_concurrent_tasks})")
     before = work.get(Agent, cmd.project, cmd.agent)
@@ -171,6 +179,7 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
         **_set_by_operators(before),
     )
     work.record("agent.updated" if before else "agent.registered", agent, project=cmd.project, agent=cmd.agent)
+    warnings = _namesake(work, cmd, before)
     if cmd.session is not None:
         session = known_session(work, project, cmd.session, cmd.agent, user_of(work, cmd.user))
         if cmd.public_key is not None:
@@ -178,8 +187,19 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     elif cmd.public_key is not None:
         raise InvalidInput("public_key needs a session: it signs the results of one")
     return Outcome(
-        outcome="UPDATED" if before else "CREATED", agent=agent_view(work, agent), command_id=work.command_id
-    )
+        outcome="UPDATED" if before else "CREATED", agent=agent_view(work, agent), command_id=work.command_id,
+        warnings=warnings,
+    )  # fmt: skip
+
+
+def _namesake(work: UnitOfWork, cmd: commands.Register, before: Agent | None) -> tuple[str, ...] | None:
+    """Whether another session uses the name now. Programs that are started again have theirs on purpose."""
+    if before is None or before.left_at is not None or cmd.managed or cmd.session is None:
+        return None
+    recent = Range(low=work.now - before.stale_after + 1)
+    where = {"project": cmd.project, "agent": cmd.agent, "ended_at": Present(False), "last_activity": recent}
+    others = [one for one in work.find(Session, where, limit=2) if one.id != cmd.session]
+    return tuple(team.taken_text(cmd.agent, one.id, one.last_activity, work.now) for one in others[:1]) or None
 
 
 def _keyed(work: UnitOfWork, project: Project, session: Session, given: str) -> None:
@@ -328,6 +348,7 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     for task in work.find(Task, where):
         if claims.is_held(task):
             roles.check_key(work.principal, current_claim(work, task), f"the claim of {task.key}")
+    work.speaker = session.agent
     freed = give_back(work, where, lifecycle.RELEASED_BY, "task.released")
     rows: list[Row] = [replace(session, ended_at=work.now)]
     others = work.find(Session, {"project": cmd.project, "agent": session.agent, "ended_at": Present(False)})
@@ -348,7 +369,7 @@ def give_back(work: UnitOfWork, where: dict[str, str], ending: lifecycle.Ending,
         # The brief would cost another round trip.
         policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
         free, over = claims.ended(task, current_claim(work, task), ending, work.now, retry=policy)
-        work.record(kind, over, task=free, holder=task)
+        work.record(kind, over, task=free)
         freed.append(task.key)
     spread(work)
     return tuple(freed)
@@ -373,7 +394,7 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
         text = f"process {process.pid} on {process.host} is gone"
         details = {**lost.details, "host": process.host, "pid": process.pid, "said_by": work.principal.name}
         fields = {"level": "warning", "message": text, "details": details}
-        work.record(lost.kind, lost.claim, task=lost.task, holder=task, **fields)
+        work.record(lost.kind, lost.claim, task=lost.task, **fields)
         freed.append(task.key)
         died.setdefault(claim.agent, (process, claim.session))
     spread(work)

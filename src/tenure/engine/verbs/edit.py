@@ -33,7 +33,6 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
     if "metadata" in changes and claims.is_held(task) and _changes_secrets(work, task, changes["metadata"]):
         guarded.append("metadata")  # its holder has the secrets of before, and what it writes is searched for those
     rows: list[Any] = []
-    before = task
     closing = [name for name in changes if name in inputs.OF_THE_RESULT]
     if closing and _waits_for_verdict(work, task):
         from tenure.engine.checks.validation_verbs import withdraw  # few edited tasks have one
@@ -67,7 +66,7 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
         )
     edited, brief, old = apply_changes(work, task, changes)
     details = {"changes": list(changes), "before": old, "by": work.principal.name}
-    work.record("task.edited", brief, *rows, task=edited, holder=before, details=details)
+    work.record("task.edited", brief, *rows, task=edited, details=details)
     spread(work)
     if "constraints" in changes and edited.capped:
         from tenure.engine.budgets.task_caps import go_on  # few tasks have a cost cap

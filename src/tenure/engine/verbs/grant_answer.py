@@ -30,9 +30,9 @@ def outcome_of(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:
     receipt = receipt_of(task, claim)
     granted = granted_outcome(work, task, claim.generation, claim.attempt, receipt, claim.agent, claim.model)
     if task.sealed and is_live(task, claim):
-        from tenure.engine.secrets.open_secrets import opened  # most tasks have none; keeps startup fast
+        from tenure.engine.secrets.open_secrets import given  # most tasks have none; keeps startup fast
 
-        granted = replace(granted, secrets=opened(work, task))
+        granted = replace(granted, secrets=given(work, task))
     if claim.lease_why is None and claim.term is None:
         return granted
     return replace(granted, lease_why=claim.lease_why, term=claim.term)

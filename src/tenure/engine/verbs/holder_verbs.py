@@ -63,6 +63,7 @@ def judged(work: UnitOfWork, project_name: str, receipt_text: str, *, late: bool
     if claim is not None:
         roles.check_mine(work.principal, claim.agent, f"{task.key} at generation {claim.generation}")
     verdict = claims.judge(receipt, task, claim, work.epoch, late=late)
+    work.presented = claim if verdict.genuine else None
     refusal = None
     if verdict.code is not None:
         refusal = _refusal(task, receipt, verdict, claim)
@@ -313,6 +314,8 @@ def released(work: UnitOfWork, hold: Hold, ending: lifecycle.Ending, reason: str
 def _gave_up(work: UnitOfWork, hold: Hold, kind: str, free: Task, over: Claim, message: str, **details: Any) -> Outcome:
     level = "warning" if kind == "task.failed" else "info"
     details = {"attempt": over.attempt, **details}
+    if kind == "task.failed" and not over.counted:
+        details["given_back"] = True
     kept = work.record(kind, over, task=free, message=message, holder=hold.claim, level=level, details=details)
     spread(work)
     kept = current(work, kept)  # its own end may cancel it, through others

@@ -2,7 +2,8 @@
 
 The coordinator's lease belongs to the whole store: its row has no project. A project's `@leader` is another lease,
 held by the agent that the project chose: with `lead`, or, where the project's `lead` is auto, by its commands. There
-the first agent that joins or claims leads for 30 s, and each of its commands renews that, written at most every 10 s.
+the first agent that joins or claims leads for 30 s (`agents.leader_lease`), and each of its commands renews that,
+written at most every 10 s.
 The leader may assign, reassign and recover under its term. Whether an agent may lead is `roles.check_leads`.
 """
 
@@ -20,8 +21,8 @@ from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 COORDINATOR = "coordinator"
 PROJECT_LEADER = "agent"
 ELECTING = (commands.Register, commands.ClaimTask, commands.ClaimNext)
-LEASE = limits.AGENT_LEADER_LEASE
 WRITTEN = limits.AGENT_LEADER_WRITTEN
+MOST_ELECTIONS = limits.LISTED
 
 
 def _place(cmd: commands.Lead | commands.StepDown) -> tuple[str, str]:
@@ -97,19 +98,28 @@ def check_term(work: UnitOfWork, project: str, name: str, holder: str, term: int
     leader = work.get(Leader, project, name)
     if leader is not None and (leader.holder, leader.term) == (holder, term) and leader.until > work.now:
         return None
-    message = _why_not(leader, holder or "a sender without a name", term, work.now)
+    message = _why_not(work, leader, holder or "a sender without a name", term)
     return Outcome(outcome="STALE_TERM", term=leader.term if leader else None, directive="abort", message=message)
 
 
-def _why_not(leader: Leader | None, holder: str, term: int, now: int) -> str:
+def _why_not(work: UnitOfWork, leader: Leader | None, holder: str, term: int) -> str:
     if leader is None:
         return f"{holder} does not lead: nobody has led yet"
-    leads = f"{leader.holder} leads with term {leader.term}" if leader.until > now else "nobody leads now"
+    is_live = leader.until > work.now
+    leads = f"{leader.holder} leads with term {leader.term}" if is_live else "nobody leads now"
     if term < leader.term:
-        return f"term {term} is over; {leads}"
+        who = _led(work, leader, term)
+        return f"{who} led with term {term}, which is over; {leads}" if who else f"term {term} is over; {leads}"
     if term > leader.term:
         return f"nobody has led with term {term}; {leads}"
-    return f"{holder}'s term {term} is over; {leads}" if holder == leader.holder else f"{holder} does not lead; {leads}"
+    return f"{holder} does not lead; {leads}" if is_live else f"{leader.holder}'s term {term} is over; {leads}"
+
+
+def _led(work: UnitOfWork, leader: Leader, term: int) -> str | None:
+    """Who led with an earlier term, by the log; None where it does not reach back so far."""
+    where = {"project": leader.project, "kind": "leader.elected"}
+    found = work.tx.events(where, limit=MOST_ELECTIONS, last=True)
+    return next((e.agent for e in found if e.details == {"term": term, "for": leader.id}), None)
 
 
 def check_led(work: UnitOfWork, cmd: commands.Assign | commands.Reassign | commands.Recover) -> None:
@@ -151,11 +161,12 @@ def noted(work: UnitOfWork, project: Project, command: commands.Command) -> None
         return
     process = _process_of(command)
     if leader is not None and leader.until > work.now:
-        if leader.is_auto and leader.holder == agent and leader.until - work.now <= leader.lease - WRITTEN:
+        written = min(WRITTEN, leader.lease // 3)
+        if leader.is_auto and leader.holder == agent and leader.until - work.now <= leader.lease - written:
             work.put(replace(leader, until=work.now + leader.lease, process=leader.process or process))
         return
     if isinstance(command, ELECTING) and roles.can_lead(work.principal) and _may_lead(work, project.id, agent):
-        new = team.elected(leader, project.id, PROJECT_LEADER, agent, LEASE, None, work.now)
+        new = team.elected(leader, project.id, PROJECT_LEADER, agent, work.context.leader_lease, None, work.now)
         assert new is not None
         new = replace(new, is_auto=True, process=process)
         details = {"term": new.term, "for": PROJECT_LEADER}

@@ -42,9 +42,9 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     if cmd.action is not None:  # a broker carries it even where no agent of the type is registered
         details |= fields_of(cmd, "action text reply_to") | {"expires_at": expires_at}
     work.record("message.sent", *rows, project=cmd.project, agent=cmd.sender, details=details)
-    text = f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}"
+    text, hint = team.sent_text(cmd.to, to, for_programs=cmd.action is not None)
     sent = tuple(view(m) for m in rows[:1])
-    return Outcome(outcome="CREATED", changed=to, messages=sent, command_id=work.command_id, message=text)
+    return Outcome(outcome="CREATED", changed=to, messages=sent, command_id=work.command_id, message=text, hint=hint)
 
 
 def _is_known(work: UnitOfWork, cmd: commands.Send) -> bool:

@@ -66,7 +66,8 @@ def end_held(
     free, over = claims.ended(task, current_claim(work, task), ending, work.now)
     if pause is not None:
         free = moves.paused(free, pause)
-    kept = work.record(kind, over, task=free, message=message, holder=task)
+    details = {"cause": pause.cause} if pause is not None else None
+    kept = work.record(kind, over, task=free, message=message, details=details)
     spread(work)
     return current(work, kept)
 
@@ -172,6 +173,7 @@ def cancel(work: UnitOfWork, cmd: commands.Cancel) -> Outcome:
         return unchanged(task)
     if task.state == COMPLETED:
         return denied(task, "cancel")
+    _check_not_landing(work, task, "cancel")
     why = Cancelled(cause=lifecycle.PERSON, reason=cmd.reason or f"cancelled by {work.principal.name}")
     task = cancel_task(work, task, why, cmd.reason)
     spread(work)
@@ -286,12 +288,13 @@ def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
         task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.recovered", "a kept result is adopted")
     if task.state not in (lifecycle.PENDING, READY, RETRYING, PAUSED, DEAD_LETTERED):
         return denied(task, "adopt")
+    _check_not_landing(work, task, "adopt")
     kept = _kept_result(work, task, cmd.result)
     claim = work.get(Claim, task.project, claims.claim_id(task.id, kept.generation))
     if task.checked and claim is not None:  # it takes the place of the verdict that the task asks for
-        from tenure.engine.checks.validation_verbs import check_reviewer
+        from tenure.engine.checks.validation_verbs import check_adopter
 
-        check_reviewer(work, project_of(work, task.project), claim, f"adopt: {task.key}")
+        check_adopter(work, task, claim)
     id = work.new_id("result")
     product = claims.work_product(task, kept.generation, id)
     own = replace(
@@ -313,6 +316,14 @@ def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
     work.record("task.adopted", *rows, task=done, message=cmd.note, generation=kept.generation, details=details)
     spread(work)
     return updated(work, task, work_product=product, result=own.id)
+
+
+def _check_not_landing(work: UnitOfWork, task: Task, verb: str) -> None:
+    if task.checked:
+        from tenure.engine.checks.validation_reads import row_of_task
+        from tenure.engine.checks.validation_verbs import check_not_landing
+
+        check_not_landing(task, row_of_task(work, task), verb)
 
 
 def _unchecked(work: UnitOfWork, task: Task) -> list[Row]:
@@ -404,7 +415,7 @@ def abort(work: UnitOfWork, cmd: commands.Abort) -> Outcome:
     why = cmd.reason or f"aborted by {work.principal.name}"
     done = settle.aborted(task, current_claim(work, task), brief_of(work, task), work.now, work.random.fraction(), why)
     assert done.claim is not None
-    work.record(done.kind, done.claim, task=done.task, message=why, details=done.details, holder=task)
+    work.record(done.kind, done.claim, task=done.task, message=why, details=done.details)
     spread(work)
     return updated(work, task)
 

@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tenure.core import claims, commands, inputs, limits, reservations, roles
+from tenure.core import commands, inputs, limits, reservations, roles
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.ids import NONCE_BYTES, Receipt, parse_receipt
@@ -34,17 +34,17 @@ def reserve(work: UnitOfWork, cmd: commands.Reserve) -> Outcome:
     patterns = [reservations.normalised(p) for p in inputs.check_list(cmd.patterns, "pattern")]
     task: Task | None = None
     group: list[Reservation] = []
-    agent, session = cmd.agent, cmd.session
+    session = cmd.session
     receipt = None if cmd.receipt is None else parse_receipt(cmd.receipt)
     if receipt is not None and receipt.name.startswith(GROUP):
         group = _group(work, cmd.project, receipt)
-        agent, session = group[0].agent, group[0].session
+        session = group[0].session
     elif cmd.receipt is not None:
         hold = held(work, cmd.project, cmd.receipt)
-        task, agent, session = hold.task, hold.claim.agent, hold.claim.session
+        task, session = hold.task, hold.claim.session
     else:
-        agents.known_agent(work, cmd.project, agent)
-        agents.known_session(work, project, session, agent, None)
+        agents.known_agent(work, cmd.project, cmd.agent)
+        agents.known_session(work, project, session, cmd.agent, None)
     others = living(work, work.find(Reservation, {"project": cmd.project}))
     other = reservations.in_the_way(
         patterns, cmd.mode, others, task=task.id if task else None, session=session, now=work.now
@@ -53,22 +53,20 @@ def reserve(work: UnitOfWork, cmd: commands.Reserve) -> Outcome:
         message = f"{other.pattern} is held by agent {other.agent}"
         return Outcome(outcome="DENIED_CONFLICT", conflict=other.pattern, holder=other.agent, message=message)
     if task is not None:
-        return _with_claim(work, cmd, task, patterns, agent, session)
+        return _with_claim(work, cmd, task, patterns)
     if receipt is not None:
         return _regrouped(work, cmd, receipt, group, patterns)
     return _alone(work, cmd, inputs.lease_of(cmd.lease, work.limits_of(project), DEFAULT_LEASE), patterns)
 
 
-def _with_claim(
-    work: UnitOfWork, cmd: commands.Reserve, task: Task, patterns: list[str], agent: str, session: str
-) -> Outcome:
+def _with_claim(work: UnitOfWork, cmd: commands.Reserve, task: Task, patterns: list[str]) -> Outcome:
     mine = {r.pattern: r for r in work.find(Reservation, {"project": task.project, "task": task.id})}
     more = reserved_for(work, task, [p for p in patterns if p not in mine], mode=cmd.mode)
     rows = _in_mode(mine, patterns, cmd.mode) + more
     kept = keep_started(work, task)
     if rows:
         details, reserved = {"patterns": patterns, "mode": cmd.mode}, replace(kept, reserved=True)
-        kept = work.record("reservation.taken", *rows, task=reserved, agent=agent, session=session, details=details)
+        kept = work.record("reservation.taken", *rows, task=reserved, details=details)
     return Outcome(outcome="GRANTED", generation=kept.generation, lease_until=kept.lease_until, changed=tuple(patterns))
 
 
@@ -133,6 +131,7 @@ def _group(work: UnitOfWork, project: str, receipt: Receipt) -> list[Reservation
     roles.check_mine(work.principal, rows[0].agent, f"reservation {receipt.name}")
     if code is not None:
         raise Refused(Outcome(outcome=code, directive="abort", message=CODES[code].meaning, hint="reserve again"))
+    work.presented = rows[0]
     return rows
 
 
@@ -161,6 +160,14 @@ def unreserve(work: UnitOfWork, cmd: commands.Unreserve) -> Outcome:
 # --- the end of reservations ---------------------------------------------------------------------------------
 
 
+def free_unless_needed(work: UnitOfWork, task: Task) -> None:
+    """The claim is over; where its result is to be landed, what it touches stays reserved until then."""
+    from tenure.engine.checks.validation_reads import is_reserving
+
+    if not is_reserving(work, task):
+        free_reservations(work, task)
+
+
 def free_reservations(work: UnitOfWork, task: Task) -> None:
     """The claim is over: free its reservations, and put back the tasks set aside for it."""
     held = work.find(Reservation, {"project": task.project, "task": task.id})
@@ -175,8 +182,10 @@ def living(work: UnitOfWork, rows: list[Reservation]) -> list[Reservation]:
 
 
 def _is_claimed(work: UnitOfWork, row: Reservation) -> bool:
+    from tenure.engine.checks.validation_reads import is_reserving
+
     task = work.get(Task, row.project, row.task or "")
-    return task is not None and claims.is_held(task) and task.generation == row.generation
+    return task is not None and task.generation == row.generation and is_reserving(work, task)
 
 
 def drop_left_over(work: UnitOfWork, project: str) -> None:

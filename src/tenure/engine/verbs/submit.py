@@ -10,8 +10,10 @@ from typing import Any
 
 from tenure.core import claims, commands, inputs, lifecycle, limits, moves, retry
 from tenure.core.errors import RequestIdReused, TooLarge
+from tenure.core.landings import check_branch, check_commit
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
+from tenure.core.safe_text import shell_word
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import current
@@ -37,7 +39,10 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     answer = _accepted_before(work, hold, cmd, digest)
     if answer is None and cmd.stopped:
         hold, answer = _unfinished(work, hold, cmd, encoded, digest)
-    if answer is None and hold.refusal is None and hold.claim.metadata:
+    if cmd.land is not None:
+        check_commit(cmd.land.commit, "land.commit")
+        check_branch(cmd.land.onto)
+    elif answer is None and hold.refusal is None and hold.claim.metadata:
         from tenure.core import runners  # few claims have metadata; keeps startup fast
 
         answer = runners.denied_result(hold.task, hold.claim, cmd.request_id)
@@ -47,7 +52,7 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
         from tenure.engine.budgets.efficiency import reviewed  # as below
 
         answer = reviewed(work, hold, cmd, encoded, digest)
-    if answer is None and hold.task.checked:
+    if answer is None and (hold.task.checked or cmd.land is not None):
         from tenure.engine.checks.submission_checks import checked_submit  # as below
 
         answer = checked_submit(work, hold, cmd, encoded, digest)
@@ -191,14 +196,14 @@ def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, 
         "work_lost": True,
         "result_size": len(encoded),
         "result": result.id,
-        "processing_time": (result.processing or 0) // 1000,
+        "processing_ms": (result.processing or 0) // 1000,
     }
     fields = {"level": "warning", "message": refusal.message, "details": details}
     work.record(
         "task.result_refused", result, marked, *signatures(work, hold, result), task=task, holder=claim, **fields
     )
     spread(work)
-    hint = f"your result was kept as refused; see tenure show {task.ref}"
+    hint = f"your result was kept as refused; `tenure results {shell_word(task.ref)}` shows it"
     if task.state == lifecycle.DEAD_LETTERED:
         hint = "the result was kept; the task is a dead letter, and a person can adopt the result"
     return replace(refusal, work_lost=True, result=result.id, hint=hint)

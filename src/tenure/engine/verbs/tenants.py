@@ -10,6 +10,7 @@ from tenure.core.errors import InvalidInput, LimitReached
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Tenant, replace
+from tenure.core.safe_text import shell_word
 from tenure.core.tenant_records import HOME
 from tenure.engine.checks import evidence
 from tenure.engine.runtime import seals
@@ -33,7 +34,10 @@ def add_tenant(work: UnitOfWork, cmd: commands.AddTenant) -> Outcome:
     if before is not None:
         message = f"tenant {name} exists and is closed"
         return Outcome(
-            outcome="DENIED_STATE", tenant=_view(before), message=message, hint=f"tenure tenant reopen {name}"
+            outcome="DENIED_STATE",
+            tenant=_view(before),
+            message=message,
+            hint=f"tenure tenant reopen {shell_word(name)}",
         )
     if work.tally(Tenant, {"project": ""}, limits.TENANTS) >= limits.TENANTS:
         raise LimitReached(f"the deployment has {limits.TENANTS} tenants, the maximum")

@@ -38,7 +38,8 @@ def denied(work: UnitOfWork, task: Task, agent: str) -> Outcome | None:
     message = f"{task.key}: track {track.id} is assigned to {', '.join(there[:5])}"
     return Outcome(
         outcome="DENIED_TRACK", holder=there[0], state=task.state, **work.retry_at(tracks.next_end([track], work.now)),
-        message=message, hint=f"take a task of another track, or a person can run `tenure track release {track.id}`",
+        message=message,
+        hint=f"take a task of another track, or a person can run `tenure track release {shell_word(track.id)}`",
     )  # fmt: skip
 
 
@@ -119,7 +120,7 @@ def assign(work: UnitOfWork, cmd: commands.AssignTrack) -> Outcome:
     if tracks.is_full_for(track, cmd.agent, work.now):
         there = tracks.assigned(track, work.now)
         message = f"track {track.id} is assigned to {', '.join(there[:5])}; its max_agents is {track.max_agents}"
-        release = f"tenure track release {track.id} {shell_word(there[0])}"
+        release = f"tenure track release {shell_word(track.id)} {shell_word(there[0])}"
         hint = f"release it first: {release}; or define it with more --max-agents"
         return Outcome(outcome="DENIED_TRACK", holder=there[0], message=message, hint=hint)
     if cmd.agent in track.pinned:

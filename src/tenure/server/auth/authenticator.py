@@ -7,7 +7,7 @@ import hmac
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -46,6 +46,7 @@ from tenure.server.auth.request_source import (
     NAMED_TENANT,
     RequestSource,
     Session,
+    caller_in,
     check_host,
     check_origin,
     check_private,
@@ -137,11 +138,12 @@ class Authenticator:
 
     # --- entry points ---
 
-    async def authenticate(self, scope: Mapping[str, Any]) -> Principal:
-        """The principal of this ASGI scope's request."""
+    async def authenticate(self, scope: MutableMapping[str, Any]) -> Principal:
+        """The principal of this ASGI scope's request. One with a good credential that is refused is in the scope."""
         source = source_of(scope, self.policy.proxies)
         wanted = tenant_named(source, scope.get(NAMED_TENANT))
-        principal = await self._resolved(lambda: self._authenticated(source, wanted))
+        with caller_in(scope) as note:
+            principal = await self._resolved(lambda: self._authenticated(source, wanted, note))
         if principal.key is not None and not is_of_token(principal.key):
             rows = self._kept(principal.tenant or HOME)
             name = f"{principal.tenant} {principal.key}"
@@ -149,7 +151,7 @@ class Authenticator:
                 self._write_later(rows.engine, name, partial(web_sessions.note_use, rows.engine, principal.key))
         return principal
 
-    async def authenticate_watcher(self, scope: Mapping[str, Any]) -> Principal:
+    async def authenticate_watcher(self, scope: MutableMapping[str, Any]) -> Principal:
         """As `authenticate`, for the routes that answer while the store is unavailable.
 
         The metrics token needs no store. Other credentials are checked as ever; where the store does not answer at
@@ -175,18 +177,19 @@ class Authenticator:
                 raise
             return found
 
-    async def recall(self, scope: Mapping[str, Any]) -> Principal:
+    async def recall(self, scope: MutableMapping[str, Any]) -> Principal:
         """The principal of the request, as far as this process remembers the credentials."""
         source = source_of(scope, self.policy.proxies)
         wanted = tenant_named(source, scope.get(NAMED_TENANT))
-        return await self._recalled(lambda: self._authenticated(source, wanted))
+        with caller_in(scope) as note:
+            return await self._recalled(lambda: self._authenticated(source, wanted, note))
 
     def is_owner_here(self, scope: Mapping[str, Any]) -> bool:
         """Whether the deployment's owner asks, as far as this process knows without the store."""
         try:
             source = source_of(scope, self.policy.proxies)
             with self._recall.using():
-                who = self._authenticated(source, tenant_named(source, scope.get(NAMED_TENANT)))
+                who = self._authenticated(source, tenant_named(source, scope.get(NAMED_TENANT)), lambda _: None)
         except (TenureError, NeedsLookup):
             return False
         return owns_deployment(who)
@@ -425,18 +428,20 @@ class Authenticator:
 
     # --- credentials ---
 
-    def _authenticated(self, source: RequestSource, wanted: str | None) -> Principal:
+    def _authenticated(self, source: RequestSource, wanted: str | None, note: Callable[[Principal], None]) -> Principal:
+        """`note` hears whose credential it is, also where the caller is refused then."""
         check_host(source, self.policy)
         text = source.header(b"authorization")
         if text is not None:
             check_origin(source)
-            principal = self._by_header(source, text, wanted)
+            principal = self._by_header(source, text, wanted, note)
         elif self._is_local(source) and self._token is None:
             check_origin(source)
             self._open_row(wanted or HOME)
             return local_owner(source, wanted or HOME, "")
         else:
             principal = self._by_cookie(source, wanted)
+        note(principal)
         tenant = principal.tenant or HOME
         self._requests.take("" if principal.key is None else f"{tenant} {principal.key}")
         self._check_wanted(tenant, wanted)
@@ -448,7 +453,9 @@ class Authenticator:
     def _is_local(self, source: RequestSource) -> bool:
         return self.policy.is_open and source.is_local and is_loopback_name(name_in(source.host))
 
-    def _by_header(self, source: RequestSource, text: str, wanted: str | None) -> Principal:
+    def _by_header(
+        self, source: RequestSource, text: str, wanted: str | None, note: Callable[[Principal], None]
+    ) -> Principal:
         scheme, _, credential = text.partition(" ")
         credential = credential.strip()
         if scheme.lower() != "bearer" or not credential:
@@ -460,7 +467,7 @@ class Authenticator:
             given = keys.parse_key(credential)
             assert given is not None
             return of_key(key, source, tenant, f"secret:{keys.digest_of(given.secret).hex()[:SHOWN]}")
-        return self._by_token(source, credential, wanted)
+        return self._by_token(source, credential, wanted, note)
 
     def _by_local_token(self, source: RequestSource, text: str, tenant: str) -> Principal:
         with self._counted(source, "the token of this start"):
@@ -502,12 +509,15 @@ class Authenticator:
         row = None if kept is None else kept.keys.last(given.id)
         return row is not None and keys.opens(row, given.secret, 0)
 
-    def _by_token(self, source: RequestSource, token: str, wanted: str | None) -> Principal:
+    def _by_token(
+        self, source: RequestSource, token: str, wanted: str | None, note: Callable[[Principal], None]
+    ) -> Principal:
         if self._tokens is None:
             raise NotSignedIn("malformed API key, and JWTs are not configured on this server", HOW_TO_SIGN_IN)
         check_private(source)
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
+        note(Principal(role="", user=claims.subject, agent=claims.agent, key=of_token(claims.subject)))
         tenant = wanted if wanted is not None else tenants.meant(claims.tenants)
         try:
             rows = self._rows_of_member(tenant, claims)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import ip_network
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tenure.config import SHARED, BadConfig, Settings
+from tenure.config import BadConfig, Settings
 from tenure.core import limits
 from tenure.server.auth.metrics_token import MetricsToken
 from tenure.server.auth.request_source import Network, is_loopback_name
@@ -58,10 +57,10 @@ class Policy:
 def policy_of(settings: Settings) -> Policy:
     """The policy of the settings; BadConfig if they contradict each other."""
     for key in _OURS_ALONE:
-        if Path(settings.seen(key).origin).name == SHARED:
+        if settings.is_shared(key):
             raise BadConfig(
                 f"{settings.seen(key).origin}: {key} decides who may sign in, so a shared file may not set it",
-                "set it in .tenure/config.toml or the environment",
+                f"set it in {settings.own_file} or the environment",
             )
 
     def value(name: str) -> Any:

@@ -11,18 +11,20 @@ our cookie if it has one. It always sends the name by which it reached us (Host)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, NotAllowed
+from tenure.core.errors import InvalidInput, NotAllowed, TenureError
 from tenure.core.keys import LIFETIME
 from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
+    from tenure.core.commands import Principal
     from tenure.server.auth.policy import Policy
 
 Network = IPv4Network | IPv6Network
@@ -160,6 +162,7 @@ def is_loopback_name(name: str) -> bool:
 # --- the tenant that a request names: in its path, below /t/NAME, or in the header Tenure-Tenant ---
 
 NAMED_TENANT = "tenure.tenant"  # in an ASGI scope: the tenant of its path
+CALLER = "tenure.caller"  # and who showed a good credential, where the request is refused all the same
 TENANT_PATH = "tenure.tenant_path"  # and the beginning of the path as it was sent
 
 
@@ -309,3 +312,15 @@ def sessions_in(header: str | None, scheme: str) -> list[Session]:
 def _session(text: str) -> Session:
     tenant, _, token = text.rpartition(":")
     return Session(tenant or HOME, token)
+
+
+@contextmanager
+def caller_in(scope: MutableMapping[str, Any]) -> Iterator[Callable[[Principal], None]]:
+    """Where a caller is refused, whose credential it is stands in the scope."""
+    callers: list[Principal] = []
+    try:
+        yield callers.append
+    except TenureError:
+        if callers:
+            scope[CALLER] = callers[-1]
+        raise

@@ -168,6 +168,7 @@ def _put_artifact() -> Operation:
         *path_parameters(ARTIFACT),
         _header("Tenure-Receipt", "the receipt of the claim", required=True),
         _header("Content-Digest", "RFC 9530, `sha-256=:…:`; a body with another digest is refused"),
+        _header("Tenure-Runner", "the word of a runner, for its transcript"),
         parameter("traceparent"),
     ]
     responses = {

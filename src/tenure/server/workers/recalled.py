@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 import msgspec
@@ -16,7 +16,9 @@ from tenure.server.workers.peers import Peers, Sender
 NAME = "recall"
 LIMIT = 1.0  # seconds for the answers of the others
 _SENT = ("type", "method", "path", "scheme", "headers", NAMED_TENANT)
-Recall = Callable[[Mapping[str, Any]], Awaitable[Principal]]  # of a request's scope; raises where nothing is remembered
+Recall = Callable[
+    [MutableMapping[str, Any]], Awaitable[Principal]
+]  # of a request's scope; raises where nothing is remembered
 
 
 def answer_others(peers: Peers, recall: Recall) -> None:

@@ -290,6 +290,38 @@ def _unfit(role: str, logs_in: bool, is_superuser: bool, bypasses: bool, makes_r
 
 # --- as the owner ---
 
+_DATABASE = """
+SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()) FROM pg_control_system()
+"""
+ELSEWHERE = f"{OWNER_URL} does not count: it is of another cluster or database than the store's URL"
+
+
+@contextmanager
+def owning(owner: str | None, connection: Connection) -> Iterator[Connection | None]:
+    """A connection of the owner; None where no URL is given, or one of another cluster or database.
+
+    The process may know several stores, and the variable is of one of them.
+    """
+    if not owner:
+        yield None
+        return
+    other = connect(address.parse(owner).conninfo, connection.patience, prepares=False)
+    try:
+        yield other if other.all(_DATABASE, []) == connection.all(_DATABASE, []) else None
+    finally:
+        other.close()
+
+
+def check_owner(owner: str, url: str) -> None:
+    """Raise InvalidInput unless both URLs are of the same cluster and database."""
+    connection = connect(address.parse(url).conninfo, 30.0, prepares=False)
+    try:
+        with owning(owner, connection) as found:
+            if found is None:
+                raise InvalidInput(ELSEWHERE, f"set it to the URL of the owner there, or unset {OWNER_URL}")
+    finally:
+        connection.close()
+
 
 @contextmanager
 def as_owner(url: str) -> Iterator[tuple[Connection, str]]:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from tenure.core import limits
 from tenure.core.errors import NoStore, SchemaMismatch, StoreCorrupt, StoreUnavailable
-from tenure.stores.postgres import address, planner_statistics, row_security
-from tenure.stores.postgres.connection import Connection, Rows, connect
+from tenure.stores.postgres import planner_statistics, row_security
+from tenure.stores.postgres.connection import Connection, Rows
 from tenure.stores.postgres.errors import AGAIN, LOCK_TIMEOUT, Failed
 from tenure.stores.postgres.row_security import OWNER_URL, kept_on, standing
 from tenure.stores.sql.migrations import Applied, Migration, pending, read_migrations
@@ -117,19 +117,17 @@ def is_same_place(stored: str, here: str) -> bool:
 def _owning(connection: Connection, schema: str, owner: str | None) -> Iterator[Connection]:
     """A connection that may migrate."""
     found = standing(connection, schema)
-    if found.owns or (not owner and not found.owner):
+    if found.owns:
         yield connection
         return
-    if not owner:
-        raise SchemaMismatch(
-            f"{schema}: an upgrade is due, and the role {found.role} does not own its tables ({found.owner} does)",
-            f"Run `tenure db upgrade` once with {OWNER_URL} set to the URL of {found.owner}.",
-        )
-    owning = connect(address.parse(owner).conninfo, connection.patience, prepares=False)
-    try:
-        yield owning
-    finally:
-        owning.close()
+    with row_security.owning(owner, connection) as owning:
+        if owning is None and found.owner:
+            raise SchemaMismatch(
+                f"{schema}: an upgrade is due, and the role {found.role} does not own its tables ({found.owner} does)"
+                + (f"; {row_security.ELSEWHERE}" if owner else ""),
+                f"Run `tenure db upgrade` once with {OWNER_URL} set to the URL of {found.owner}.",
+            )
+        yield owning or connection
 
 
 def look(connection: Connection, schema: str) -> int | None:

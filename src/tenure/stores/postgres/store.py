@@ -256,22 +256,20 @@ class Postgres(ServerStore[Connection]):
 
         return self.use(run)
 
-    def clear_log_as_owner(self, tenant: str) -> None:
+    def clear_log_as_owner(self, tenant: str, connection: Connection) -> None:
         """In another transaction, on a connection of the owner: the role may delete nothing of a log.
 
         The tenant is frozen here and in use elsewhere. If what follows fails, the next try clears nothing more.
         """
-        if not self._owner:
-            raise MoveRefused(
-                f"{self.url}: the role may not delete the log that tenant {tenant} left here when it moved away",
-                f"set {row_security.OWNER_URL} to the URL of the tables' owner for this process, and move it again",
-            )
-        connection = connect(address.parse(self._owner).conninfo, self._patience, prepares=False)
-        try:
+        with row_security.owning(self._owner, connection) as owning:
+            if owning is None:
+                raise MoveRefused(
+                    f"{self.url}: the role may not delete the log that tenant {tenant} left here when it moved away"
+                    + (f"; {row_security.ELSEWHERE}" if self._owner else ""),
+                    f"set {row_security.OWNER_URL} to the URL of the tables' owner for this process, and move it again",
+                )
             named: Statement = ("SELECT set_config('tenure.tenant', $1, true)", [tenant])
-            connection.run([("BEGIN", ()), named, (self.queries.clear_log, [tenant]), ("COMMIT", ())])
-        finally:
-            connection.close()
+            owning.run([("BEGIN", ()), named, (self.queries.clear_log, [tenant]), ("COMMIT", ())])
 
     def backup(self, target: str) -> None:
         raise InvalidInput(

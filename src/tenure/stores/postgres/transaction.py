@@ -198,7 +198,8 @@ class PostgresTransaction(Pipeline):
         if self._run([(self._queries.may_clear_log, ())])[0].rows()[0][0]:
             self._run([(self._queries.clear_log, [self._tenant])])
         else:
-            self._store.clear_log_as_owner(self._tenant)
+            assert self._connection is not None
+            self._store.clear_log_as_owner(self._tenant, self._connection)
         self._wrote = True
 
     def _note_events_of(self, rows: Iterable[Row | None]) -> None:

@@ -12,6 +12,7 @@
 -- 0012_losses 021765cbfc1517c8a9be64f3c8ade2544b34c33a5fd56c88cc734e51fdf62ee6 since 0.2.0
 -- 0013_review_other_person b084ec2d8ad352ea84feb0cfc529f61e16394b99acb89fb261daf4443ab74104 since 0.2.0
 -- 0014_doubtful_usage 2219750a14e77153a5d0fc7ea06d6d5f75454de0beaaa29f795dfc6b9874d204 since 0.2.0
+-- 0015_landing_phase 89d21dadf267de1dd46f0c7e687372da6e1c80268e9187c9eefac62f83078edc since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -1110,7 +1111,7 @@ CREATE TABLE validation (
     created_at INTEGER NOT NULL,
     decided_at INTEGER,
     decided_by TEXT,
-    request_id TEXT,
+    request_id TEXT, phase TEXT NOT NULL DEFAULT 'judge', land TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 

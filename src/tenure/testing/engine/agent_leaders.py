@@ -11,7 +11,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import Principal, Process
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import NotFound
 from tenure.core.records import Leader
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
@@ -104,6 +104,18 @@ class AgentLeaders(Stage):
         here.do(c.Heartbeat, agent="ann", by=ANN)
         assert here.row(Leader, "agent").until == here.now + 30_000_000
 
+    def test_a_shorter_lease_of_the_settings_is_that_of_elections_and_is_renewed(self, here: Scene) -> None:
+        here.engine = Engine(
+            here.store, here.dice, msgspec.structs.replace(here.engine.context, leader_lease=6_000_000)
+        )
+        here.do(c.Register, agent="ann", by=ANN)
+        for _ in range(3):
+            here.pass_time(seconds=5)
+            here.do(c.Heartbeat, agent="ann", by=ANN)
+            assert here.row(Leader, "agent").until == here.now + 6_000_000
+        here.pass_time(seconds=6)
+        assert leader(here) is None
+
     def test_commands_of_others_do_not_renew(self, here: Scene) -> None:
         here.do(c.Register, agent="ann", by=ANN)
         here.pass_time(seconds=20)
@@ -154,7 +166,7 @@ class AgentLeaders(Stage):
         ENDS[how](here)
         assert (leader(here), terms(here, "leader.lost")) == (None, [("ann", 1)])
         assert here.row(Leader, "agent").until == here.now
-        with pytest.raises(InvalidInput, match="has no leader now"):
+        with pytest.raises(NotFound, match="has no leader now"):
             here.do(c.Send, sender="ben", to="@leader", text="hi")
         taken = here.do(c.Lead, holder="ben", agent=True, lease=60)
         assert (taken.outcome, taken.term) == ("ELECTED", 2)
@@ -225,9 +237,9 @@ class AgentLeaders(Stage):
         assert why("ben", 1) == "ben does not lead; ann leads with term 1"
         assert why("ann", 2) == "nobody has led with term 2; ann leads with term 1"
         here.pass_time(seconds=60)
-        assert why("ann", 1) == "ann's term 1 is over; nobody leads now"
+        assert why("ann", 1) == why("ben", 1) == "ann's term 1 is over; nobody leads now"
         here.do(c.Lead, holder="ben", agent=True, lease=60)
-        assert why("ann", 1) == "term 1 is over; ben leads with term 2"
+        assert why("ann", 1) == why("cem", 1) == "ann led with term 1, which is over; ben leads with term 2"
 
     # --- who may lead ---------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from tenure.artifacts.memory import MemoryArtifacts
 from tenure.artifacts.port import put
 from tenure.core import artifacts as rules
 from tenure.core import commands as c
-from tenure.core import limits
+from tenure.core import limits, runners
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound, Overloaded, TooLarge
 from tenure.core.outcomes import Outcome
@@ -40,6 +40,10 @@ def give(scene: Scene, receipt: str, name: str, content: bytes = b"content", **f
         c.PutArtifact, by=AGENT, receipt=receipt, name=name, digest=digest_of(content), size=len(content),
         since=since, **fields,
     )  # fmt: skip
+
+
+MARKED: dict[str, Any] = {"metadata": runners.mark("word", submits=False)}  # the claim of a runner
+WORD = {"word": "word"}
 
 
 def names(entries: Any) -> list[tuple[str, int]]:
@@ -155,14 +159,31 @@ class Artifacts(Stage):
 
     def test_a_transcript_may_come_after_the_last_word_until_another_has_the_task(self, scene: Scene) -> None:
         key = scene.add()
-        receipt = scene.take(key)
+        receipt = scene.take(key, **MARKED)
         scene.submit(receipt)
-        late = give(scene, receipt, rules.TRANSCRIPT, b"said")
+        late = give(scene, receipt, rules.TRANSCRIPT, b"said", **WORD)
         assert (late.outcome, late.directive, scene.state(key)) == ("OK", "cancel", "completed")
-        assert give(scene, forged(receipt, nonce=bytes(16)), rules.TRANSCRIPT, b"x").outcome == "SESSION_MISMATCH"
+        assert (
+            give(scene, forged(receipt, nonce=bytes(16)), rules.TRANSCRIPT, b"x", **WORD).outcome == "SESSION_MISMATCH"
+        )
         scene.do(c.Reset, task=key)
         scene.take(key, "bo")
-        assert give(scene, receipt, rules.TRANSCRIPT, b"more").outcome == "STALE_GENERATION"
+        assert give(scene, receipt, rules.TRANSCRIPT, b"more", **WORD).outcome == "STALE_GENERATION"
+
+    @pytest.mark.parametrize("name", [rules.TRANSCRIPT, "Transcript.JSONL"])
+    def test_evidence_is_put_by_the_runner_alone(self, scene: Scene, name: str) -> None:
+        """Not by its agent, which has the receipt and not the word, nor by a holder without a runner."""
+        alone, kept = scene.take(scene.add()), scene.take(scene.add(), "bo", **MARKED)
+        for receipt, word in ((alone, None), (alone, "word"), (kept, None), (kept, ""), (kept, "words")):
+            refused = give(scene, receipt, name, b'{"from":"runner"}', word=word)
+            assert (refused.outcome, refused.directive) == ("DENIED_RUNNER", "continue")
+            asked = artifact_verbs.ready(scene.engine, PROJECT, receipt, name, AGENT, word)
+            assert isinstance(asked, Outcome), "nothing is uploaded"
+            assert asked.outcome == "DENIED_RUNNER"
+        assert scene.rows(Artifact) == []
+        assert give(scene, kept, name, b"said", **WORD).ok
+        assert give(scene, kept, name, b"said").again, "the same bytes change nothing"
+        assert give(scene, kept, name, b"other").outcome == "DENIED_RUNNER"
 
     def test_a_key_of_another_agent_puts_nothing(self, scene: Scene) -> None:
         receipt = scene.take(scene.add(), "ann")
@@ -248,11 +269,11 @@ class Artifacts(Stage):
     def test_the_next_task_gets_what_the_result_brought(self, scene: Scene) -> None:
         key = scene.add()
         after = scene.add(depends_on=(key,))
-        receipt = scene.take(key)
+        receipt = scene.take(key, **MARKED)
         for name in ("b.txt", "a.txt", rules.TRANSCRIPT):
             give(scene, receipt, name, name.encode())
         scene.submit(receipt)
-        granted = scene.claim(after)
+        granted = scene.claim(after, "bo")
         entry = (granted.inputs or {})[key]
         assert names(entry["artifacts"]) == [("a.txt", 1), ("b.txt", 1)]
         assert entry["artifacts"][0]["ref"] == f"artifact:{key}/a.txt"
@@ -319,14 +340,14 @@ class Artifacts(Stage):
 
     def test_context_refs_name_artifacts_and_missing_ones_are_told(self, scene: Scene) -> None:
         key = scene.add()
-        receipt = scene.take(key)
+        receipt = scene.take(key, **MARKED)
         give(scene, receipt, "reports/a.md")
-        give(scene, receipt, rules.TRANSCRIPT, b"said")
+        give(scene, receipt, rules.TRANSCRIPT, b"said", **WORD)
         ref = key.partition("-")[0] + "-" + key.split("-")[1]
         refs = [
             f"artifact:{ref}/reports/a.md", f"artifact:{key}/{rules.TRANSCRIPT}", f"artifact:{key}/none",
         ]  # fmt: skip
-        granted = scene.claim(scene.add(spec={"context_refs": refs}))
+        granted = scene.claim(scene.add(spec={"context_refs": refs}), "bo")
         assert names((granted.inputs or {})[key]["artifacts"]) == [("reports/a.md", 1), (rules.TRANSCRIPT, 1)]
         assert "data" not in (granted.inputs or {})[key]
         assert granted.missing == tuple(refs[2:])
@@ -347,9 +368,9 @@ class Artifacts(Stage):
 
     def test_whoever_goes_on_gets_what_was_left(self, scene: Scene) -> None:
         key = scene.add()
-        receipt = scene.take(key, "ann", lease=60)
+        receipt = scene.take(key, "ann", lease=60, **MARKED)
         give(scene, receipt, "half.txt")
-        give(scene, receipt, rules.TRANSCRIPT, b"said")
+        give(scene, receipt, rules.TRANSCRIPT, b"said", **WORD)
         scene.pass_time(seconds=60)
         taken = scene.claim(key, "bo")
         assert names(taken.artifacts) == [("half.txt", 1), (rules.TRANSCRIPT, 1)]

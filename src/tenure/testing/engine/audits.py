@@ -386,7 +386,7 @@ class Audits(Stage):
         claimed, refused = log["task.claimed"], log["task.result_refused"]
         assert (claimed["tenant"], claimed["user"], claimed["address"]) == ("local", "mia", "10.0.0.7")
         assert (claimed["lease"], claimed["previous_claim"]) == (90.0, "EXPIRED")
-        assert (refused["details"]["result_size"], refused["details"]["processing_time"]) == (13, 61_000)
+        assert (refused["details"]["result_size"], refused["details"]["processing_ms"]) == (13, 61_000)
 
     # --- presets ----------------------------------------------------------------------------------------------
 

@@ -116,8 +116,8 @@ class BudgetChecks(Stage):
         still_over = set_budget(scene, usd="1.55")
         assert still_over.changed is None
         raised = set_budget(scene, usd="2")
-        assert raised.changed == tuple(sorted((keys[0], keys[1])))
-        assert scene.states(*keys) == ["ready", "ready", "paused", "paused"]
+        assert raised.changed == tuple(sorted((keys[0], keys[1], keys[3])))  # its holder reported what it counts in
+        assert scene.states(*keys) == ["ready", "ready", "paused", "ready"]
         assert scene.take(keys[0])
 
     def test_money_moved_to_a_budget_resumes_too(self, scene: Scene) -> None:

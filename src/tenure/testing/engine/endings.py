@@ -217,6 +217,14 @@ class Endings(Stage):
         assert ended(scene, key) == ("PAUSED", "released", 0, "paused")
         assert scene.task(key).reason == "budget exceeded"
 
+    def test_a_budget_that_its_holder_found_exceeded_resumes_it_when_it_is_set_or_raised(self, scene: Scene) -> None:
+        mine, others = scene.add(), scene.add()
+        scene.fail(scene.take(mine, "ann"), "budget_exceeded")
+        scene.fail(scene.take(others, "bo"), "budget_exceeded")
+        assert scene.do(c.SetBudget, scope="agent:ann", usd="5").changed == (mine,)
+        assert scene.states(mine, others) == ["ready", "paused"]
+        assert scene.do(c.SetBudget, usd="5").changed == (others,)
+
     def test_a_question_pauses_until_the_answer(self, scene: Scene) -> None:
         key = scene.add()
         scene.do(c.Ask, receipt=scene.take(key), question="Which colour?")
@@ -446,6 +454,28 @@ class Endings(Stage):
             assert scene.fail(scene.take(only, "bo"), error_class).state == "dead_lettered"
             named = scene.add(retry=RetryPolicy(retry_on=(error_class,)))
             assert scene.fail(scene.take(named, "cy"), error_class).state != "dead_lettered"
+
+    @pytest.mark.parametrize("error_class", [*retry.AGENT_TROUBLE, retry.RATE_LIMIT])
+    def test_a_class_that_the_policy_names_is_retried_as_it_says_and_not_given_back(
+        self, scene: Scene, error_class: str
+    ) -> None:
+        policy = RetryPolicy(retry_on=(error_class,), strategy="fixed", initial_delay=3, jitter=0.0)
+        key = scene.add(retry=policy)
+        failed = scene.fail(scene.take(key), error_class)
+        assert ended(scene, key) == ("FAILED", "error", 1, "retrying")
+        assert failed.retry_at == scene.now + 3_000_000
+        (event,) = scene.events(kind="task.retry_scheduled")
+        assert (event.details["error_class"], event.details["state_before"]) == (error_class, "claimed")
+
+    def test_a_policy_may_forbid_the_retry_of_a_lost_lease(self, scene: Scene) -> None:
+        never = scene.add(retry=RetryPolicy(no_retry_on=("lease_expired",)))
+        others = scene.add(retry=RetryPolicy(retry_on=("crash",)))  # of reported failures: a lost holder reports none
+        for key in (never, others):
+            scene.take(key, lease=10)
+        scene.pass_time(seconds=11)
+        assert scene.states(never, others) == ["dead_lettered", "ready"]
+        (letter,) = scene.rows(DeadLetter)
+        assert letter.error_class == "lease_expired"
 
     def test_retry_after_takes_the_place_of_the_policys_delay(self, scene: Scene) -> None:
         key = scene.add()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenure.core import commands as c
+from tenure.core import runners
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Landing, replace
 from tenure.engine.reads import tasks
@@ -46,13 +47,22 @@ class Landings(Stage):
         assert (answer.outcome, answer.again, answer.landings) == ("OK", False, ())
         entry = {
             "generation": 1, "run": 1, "agent": "ann", "branch": "main", "old": commit(1), "new": commit(2),
-            "at": scene.now,
+            "at": scene.now, "reported": True,
         }  # fmt: skip
         assert shown(scene, key)["landings"] == [entry]
         assert [h["landing"] for h in look(scene, tasks.history, key)] == [entry]
         (event,) = scene.events(kind="task.landing")
         assert event.details == {"branch": "main", "old": commit(1), "new": commit(2)}
         assert (event.generation, event.agent) == (1, "ann")
+
+    def test_what_a_holder_says_of_a_branch_is_shown_as_said(self, scene: Scene) -> None:
+        """Only a runner that keeps landing to itself has merged what it records."""
+        for submits in (False, True):
+            key = scene.add()
+            receipt = scene.take(key, f"ann-{submits}", metadata=runners.mark("word", submits=submits))
+            known = {"receipt": receipt, "branch": "main", "request_id": f"word.{submits}"}
+            assert scene.do(c.Land, by=AGENT, old=commit(1), new=commit(2), **known).ok
+            assert [one["reported"] for one in shown(scene, key)["landings"]] == [not submits]
 
     def test_no_work_for_an_older_description_is_landed(self, scene: Scene) -> None:
         key = scene.add(description="Paint it red.")

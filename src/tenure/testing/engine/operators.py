@@ -215,7 +215,7 @@ class Operators(Stage):
         assert (letter.error_class, letter.error, letter.run, letter.poison_pill) == ("task", "cannot", 1, True)
         assert [(h["attempt"], h["agent"], h["error_class"], h["error"], h["counted"]) for h in letter.history] == [
             (1, "ann", "crash", "boom", True),
-            (2, "bo", "lease_expired", None, True),
+            (2, "bo", "lease_expired", "its lease ran out", True),
             (3, "cy", None, None, False),
             (3, "bo", "task", "cannot", True),
         ]
@@ -228,7 +228,11 @@ class Operators(Stage):
         scene.take(key, "bo", lease=60)
         scene.pass_time(seconds=61)
         (letter,) = scene.rows(DeadLetter)
-        assert letter.error_class == "lease_expired"
+        message = "the last claim was lost (generation 2 of bo: its lease ran out); generation 1 had failed: boom"
+        assert (letter.error_class, letter.error) == ("lease_expired", message)
+        error = scene.task(key).last_error
+        assert error is not None
+        assert error.message == message
         assert letter.dead_lettered_at == scene.now - 1_000_000
 
     def test_one_agent_alone_makes_no_poison(self, scene: Scene) -> None:

@@ -232,6 +232,36 @@ class Past(Stage):
         with pytest.raises(NotFound):
             asked(scene, q.ShowBudget(project=PROJECT, scope="agent:bo"))
 
+    def test_usage_from_before_a_budget_never_counts_in_it(self, scene: Scene) -> None:
+        """Its row may grow after the budget began: it says when it last grew, not by how much."""
+        receipt = scene.take(scene.add())
+        scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=1, cost_usd="0.20")
+        scene.pass_time(seconds=1)
+        scene.do(c.SetBudget, scope="project", usd="5", period="day")
+        scene.pass_time(seconds=1)
+        scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=9)
+        scene.pass_time(seconds=1)
+        then, wanted = scene.now, q.ShowBudget(project=PROJECT, scope="project")
+        live = asked(scene, wanted)
+        for hours in (0, 72):  # in the budget's first period, and when that is over
+            scene.pass_time(seconds=1, hours=hours)
+            scene.take(scene.add(), "bo")  # which settles its period
+            assert _amounts(asked(scene, wanted, then)) == _amounts(live)
+        assert live["consumed"] == "0.00"
+
+    def test_a_throttled_budget_let_the_next_claim_be_when_it_did(self, scene: Scene) -> None:
+        scene.do(c.SetBudget, scope="project", usd="20", default_estimate="1", throttle=True)
+        receipt = scene.take(scene.add(), lease=500_000.0)
+        scene.pass_time(hours=12)
+        scene.do(c.ReportUsage, receipt=receipt, model="opus", cost_usd="6", fresh=1)
+        scene.take(scene.add(), "bo")
+        then, wanted = scene.now, q.ShowBudget(project=PROJECT, scope="project")
+        live = asked(scene, wanted)["next_claim_at"]
+        assert live is not None
+        scene.pass_time(hours=2)
+        scene.take(scene.add(), "cy")
+        assert asked(scene, wanted)["next_claim_at"] != live == asked(scene, wanted, then)["next_claim_at"]
+
     def test_usage_that_grew_later_is_left_out(self, scene: Scene) -> None:
         """Usage has no events: only the last report of a claim is known."""
         receipt = scene.take(scene.add())

@@ -179,7 +179,7 @@ class Processes(Stage):
         scene.take(key, "bo", process=MINE)
         gone(scene, MINE)
         (event,) = scene.events(kind="task.process_gone")
-        assert (event.level, event.agent, event.generation) == ("warning", "bo", 1)
+        assert (event.level, event.agent, event.details["holder"], event.generation) == ("warning", "ann", "bo", 1)
         assert event.message == "process 4711 on build-7 is gone"
         assert (event.details["pid"], event.details["host"], event.details["said_by"]) == (4711, "build-7", "agent:ann")
         (entry,) = look(scene, tasks.history, key)

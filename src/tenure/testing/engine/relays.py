@@ -30,6 +30,9 @@ from tenure.testing.samples import event_of
 DAY = 24 * 3600
 
 
+WHY = ("new_task", "given_back", "resumed", "claim_ended", "retry_due", "lease_expired")
+
+
 class Post:
     """A relay in a process that leads, with a sink in memory."""
 
@@ -225,7 +228,55 @@ class Relays(Stage):
         assert (command["payload"]["key"], command["payload"]["reason"]) == (key, "new_task")
         scene.do(c.Release, receipt=scene.take(key))
         post.run()
-        assert post.sink.bodies("cmd.task.execute")[-1]["payload"]["reason"] == "lease_expired"
+        assert post.sink.bodies("cmd.task.execute")[-1]["payload"]["reason"] == "given_back"
+
+    def test_a_command_says_why_its_task_is_ready(self, scene: Scene, post: Post) -> None:
+        """Who counts expired leases by it counts them alone."""
+        keys = {reason: scene.add(max_attempts=1 if reason == "retry_due" else 5) for reason in WHY}
+        scene.fail(scene.take(keys["given_back"]), "environment")
+        scene.do(c.Pause, task=keys["resumed"])
+        scene.do(c.Resume, task=keys["resumed"])
+        scene.take(keys["claim_ended"], "bo")
+        scene.do(c.Recover, task=keys["claim_ended"])
+        scene.bury(keys["retry_due"], "cy")
+        scene.do(c.Retry, task=keys["retry_due"])
+        scene.take(keys["lease_expired"], "dee", lease=10)
+        scene.pass_time(seconds=11)
+        scene.do(c.Note, task=keys["new_task"], text="which settles the others")
+        post.run()
+        last = {one["payload"]["key"]: one["payload"]["reason"] for one in post.sink.bodies("cmd.task.execute")}
+        assert last == {key: reason for reason, key in keys.items()}
+
+    def test_dead_letters_and_retries_name_the_state_before_them(self, scene: Scene, post: Post) -> None:
+        scene.dice.next_fraction = 1.0
+        scene.fail(scene.take(scene.add()))
+        scene.fail(scene.take(scene.add(max_attempts=1)))
+        post.run()
+        states = [
+            (body["payload"]["previous_state"], body["payload"]["new_state"])
+            for kind in ("evt.task.retry_scheduled", "evt.task.dead_lettered")
+            for body in post.sink.bodies(kind)
+        ]
+        assert states == [("claimed", "retrying"), ("claimed", "dead_lettered")]
+
+    def test_a_claim_that_a_message_asked_for_names_that_message(self, scene: Scene, post: Post) -> None:
+        one, two = scene.add(), scene.add()
+        scene.do(c.ClaimTask, task=one, agent="ann", session="s", caused_by=("m-1",))
+        scene.do(c.ClaimNext, agent="ann", session="s", caused_by=("m-2", "m-3"), n=2)
+        scene.take(scene.add(), "bo")
+        post.run()
+        first, second, third = post.sink.bodies("evt.task.claimed")
+        assert (first["causation_id"], second["causation_id"]) == ("m-1", "m-2")
+        assert third["causation_id"].startswith("cmd_")
+        assert second["payload"]["key"] == two
+
+    def test_a_person_s_fact_has_the_subject_of_people(self, scene: Scene, post: Post) -> None:
+        scene.do(c.Register, agent="ann", session="s", type="builder")
+        scene.do(c.Emit, name="build_passed", by=c.Principal(role="member", user="mia"))
+        scene.do(c.Emit, name="build_passed", agent="ann")
+        post.run()
+        names = [name for name in post.sink.names("evt.agent.") if "build_passed" in name]
+        assert names == ["evt.agent.human.build_passed.v1", "evt.agent.builder.build_passed.v1"]
 
     def test_a_task_that_stays_ready_is_announced_again_with_growing_pauses(self, scene: Scene, post: Post) -> None:
         scene.add()

@@ -19,9 +19,9 @@ WORD = "a word of the runner"
 SESSION = "attempt-1"
 
 
-def taken(scene: Scene, key: str, word: str | None = WORD, session: str = SESSION) -> str:
+def taken(scene: Scene, key: str, session: str = SESSION, *, submits: bool = True) -> str:
     """The receipt of a runner's claim."""
-    return scene.take(key, session=session, metadata=runners.mark(word))
+    return scene.take(key, session=session, metadata=runners.mark(WORD, submits=submits))
 
 
 def land(scene: Scene, receipt: str, request: str | None = None) -> Outcome:
@@ -60,7 +60,7 @@ class Runners(Stage):
         assert [one.outcome for one in answers if isinstance(one, Outcome)] == ["DENIED_RUNNER", "ACCEPTED"]
 
     def test_a_runner_that_does_not_land_leaves_the_result_to_its_agent_too(self, scene: Scene) -> None:
-        assert scene.submit(taken(scene, scene.add(), None)).outcome == "ACCEPTED"
+        assert scene.submit(taken(scene, scene.add(), submits=False)).outcome == "ACCEPTED"
 
     def test_only_the_runner_records_its_landing(self, scene: Scene) -> None:
         receipt = taken(scene, scene.add())
@@ -85,7 +85,7 @@ class Runners(Stage):
 
     def test_no_history_shows_the_mark(self, scene: Scene) -> None:
         key = scene.add()
-        scene.take(key, metadata={**runners.mark(WORD), "shown": "yes"})
+        scene.take(key, metadata={**runners.mark(WORD, submits=True), "shown": "yes"})
         assert [entry["metadata"] for entry in look(scene, tasks.history, key)] == [{"shown": "yes"}]
 
     # --- late results -------------------------------------------------------------------------------------------
@@ -124,10 +124,10 @@ class Runners(Stage):
 
     # --- other claims -------------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("word", [WORD, None], ids=["lands", "does not land"])
-    def test_its_session_claims_no_other_task(self, scene: Scene, word: str | None) -> None:
+    @pytest.mark.parametrize("submits", [True, False], ids=["lands", "does not land"])
+    def test_its_session_claims_no_other_task(self, scene: Scene, submits: bool) -> None:
         first, other = scene.add(), scene.add()
-        taken(scene, first, word)
+        taken(scene, first, submits=submits)
         for denied in (
             scene.next(session=SESSION),
             scene.next(session=SESSION, n=2),

@@ -13,12 +13,14 @@ import msgspec
 import pytest
 
 from tenure.core import commands as c
+from tenure.core import queries as q
 from tenure.core.commands import NewTask, Principal, Template
 from tenure.core.errors import InvalidInput, RequestIdReused, SecretsOff, SecretUnreadable
 from tenure.core.records import Brief, Checkpoint, DataKey, Message, Project, Result, Task, Trigger, Webhook, replace
 from tenure.core.sealed import SEALED
 from tenure.core.task_secrets import SHOWN
 from tenure.engine import Context, Engine
+from tenure.engine.reads.query_table import read_query
 from tenure.engine.secrets import trigger_secrets
 from tenure.sealing.cipher import Cipher
 from tenure.sealing.master_key import KeySource
@@ -343,6 +345,8 @@ class Secrets(Stage):
         assert (first.task or {})["key"] == plain
         assert (second.outcome, (second.counts or {})["unreadable"]) == ("NO_TASK", 1)
         assert key in second.message
+        (ann,) = read_query(engine, q.Why(project=PROJECT, task=key))["agents"]
+        assert "no master key" in ann["why_not"][0]
         assert scene.claim(key, "bob").secrets == {"DB_PASSWORD": PLAIN}
 
     def test_what_cannot_be_searched_is_not_stored(self, scene: Scene) -> None:

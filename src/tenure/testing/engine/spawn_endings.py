@@ -7,6 +7,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core import queries as q
+from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
 from tenure.core.keys import opens, parse_key
 from tenure.core.records import ApiKey, Leader, Task, replace
@@ -331,6 +332,22 @@ class SpawnEndings(Stage):
             "key.created",
             "key.revoked",
         ]
+
+    def test_the_id_of_a_spawn_is_of_no_use_without_its_key(self, scene: Scene) -> None:
+        """Everybody in the project sees it. A key of another, or a sign-in without one, takes no place with it."""
+        port = Port(scene, has_keys=True)
+        port.set(size=1)
+        scene.add()
+        port.step()
+        (spawn,) = port.spawns()
+        for other in ("key_of_another", None):
+            by = Principal(role="agent", key=other, address="10.0.0.9")
+            for denied in (port.call(spawn, by=by, session="theirs"), port.call_next(spawn, by=by, session="theirs")):
+                assert (denied.outcome, denied.directive) == ("DENIED_SPAWN", "terminated")
+                assert "has its own key" in denied.message
+        assert port.spawns() == [spawn]
+        own = Principal(role="agent", key=spawn.api_key, agent=spawn.agent, is_proven=True, address="10.0.0.9")
+        assert port.call(spawn, by=own).outcome == "GRANTED"
 
     def test_the_key_of_a_lost_spawn_ends_with_it(self, scene: Scene) -> None:
         port = Port(scene, has_keys=True)

@@ -269,6 +269,22 @@ class Team(Stage):
 
     # --- mail -----------------------------------------------------------------------------------------------------
 
+    def test_a_second_session_that_joins_with_a_live_name_is_told(self, scene: Scene) -> None:
+        assert scene.do(c.Register, agent="dup", session="one").warnings is None
+        assert scene.do(c.Register, agent="dup", session="one").warnings is None
+        scene.pass_time(seconds=4)
+        second = scene.do(c.Register, agent="dup", session="two")
+        assert second.outcome == "UPDATED"  # sessions may share a name, as sub-agents do
+        (warning,) = second.warnings or ()
+        assert warning.startswith("the name dup is taken: session one uses it, seen 4 s ago.")
+        assert scene.do(c.Register, agent="dup", session="three", managed=True).warnings is None  # started again
+        scene.do(c.Leave, session="one")
+        scene.do(c.Leave, session="two")
+        scene.do(c.Leave, session="three")
+        assert scene.do(c.Register, agent="dup", session="four").warnings is None
+        scene.pass_time(seconds=180)
+        assert scene.do(c.Register, agent="dup", session="five").warnings is None  # silent for too long
+
     def test_mail_is_read_by_each_recipient_for_itself(self, scene: Scene) -> None:
         for agent in ("ann", "bo", "cy"):
             scene.do(c.Register, agent=agent)
@@ -310,10 +326,11 @@ class Team(Stage):
                 scene.do(kind, task=key, agent="bo")
         assert scene.task(key).offer_to is None
 
-    def test_progress_is_attributed_to_the_claim_s_agent(self, scene: Scene) -> None:
+    def test_progress_names_who_reported_it_and_whose_claim_it_is(self, scene: Scene) -> None:
         receipt = scene.take(scene.add(), "ann")
         scene.do(c.Progress, receipt=receipt, percent=10, by=Principal(role="owner", user="olaf", agent="script"))
-        assert [event.agent for event in scene.events(kind="task.progress")] == ["ann"]
+        (event,) = scene.events(kind="task.progress")
+        assert (event.agent, event.user, event.details["holder"]) == ("script", "olaf", "ann")
 
     def test_a_session_remembers_a_refused_result_as_rejected(self, scene: Scene) -> None:
         key = scene.add()
@@ -380,12 +397,23 @@ class Team(Stage):
         assert scene.do(c.Send, sender="x", to="@track:B", text="hi").changed == ("registered", "working")
 
     def test_the_leader_gets_its_mail_while_it_leads(self, scene: Scene) -> None:
-        with pytest.raises(InvalidInput, match="@leader"):
+        with pytest.raises(NotFound, match="@leader: this project has no leader now"):
             scene.do(c.Send, sender="x", to="@leader", text="hi")
         scene.do(c.Lead, holder="ann", agent=True, lease=60)
         assert scene.do(c.Send, sender="x", to="@leader", text="hi").changed == ("ann",)
+        with pytest.raises(NotFound, match="ann leads"):
+            scene.do(c.Send, sender="ann", to="@leader", text="hi")
         scene.pass_time(seconds=60)
-        assert code_of(scene.try_to(c.Send, sender="x", to="@leader", text="hi")) == "INVALID_INPUT"
+        assert code_of(scene.try_to(c.Send, sender="x", to="@leader", text="hi")) == "NOT_FOUND"
+
+    @pytest.mark.parametrize("to", ["@all", "@idle", "@track:B", "@type:codex"])
+    def test_mail_to_many_that_reaches_nobody_says_so(self, scene: Scene, to: str) -> None:
+        sent = scene.do(c.Send, sender="ann", to=to, text="hi")
+        assert (sent.outcome, sent.changed) == ("CREATED", ())
+        assert sent.message.startswith("sent to nobody: no other agent is ")
+        assert sent.hint is not None
+        command = scene.do(c.Send, sender="ann", to=to, text="hi", action="review")
+        assert "brokers carry it" in command.message
 
     def test_a_reply_names_what_it_answers(self, scene: Scene) -> None:
         scene.know("bo")
@@ -540,6 +568,8 @@ class Team(Stage):
         assert scene.do(c.Lead, holder="two", agent=agent).term == 2
         assert scene.do(c.Lead, holder="one", agent=agent, term=1).outcome == "DENIED_LEADER"
         assert scene.do(c.StepDown, holder="one", agent=agent, term=1).outcome == "STALE_TERM"
+        stranger = scene.do(c.StepDown, holder="three", agent=agent, term=1)
+        assert stranger.message == "one led with term 1, which is over; two leads with term 2"
         assert scene.do(c.StepDown, holder="two", agent=agent, term=2).outcome == "OK"
         assert scene.do(c.Lead, holder="two", agent=agent).term == 3
 

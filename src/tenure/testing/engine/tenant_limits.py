@@ -115,6 +115,25 @@ class LimitsOfTenants(Stage):
         named = acme.try_to(c.ClaimTask, task=acme.add(), agent="ann", session="s")
         assert code_of(named) == "DENIED_LIMIT"
 
+    def test_why_counts_the_shares_that_other_projects_do_not_use(self, scene: Scene) -> None:
+        acme = TenantScene(scene, max_concurrent_claims=2)
+        acme.fill(1, OTHER)
+        acme.fill(3)
+        (kept,) = acme.claims(1, OTHER)
+        assert acme.granted(1) == 1
+        ready = acme.add()
+
+        def why_not() -> list[str]:
+            (ann,) = read_query(acme.engine, q.Why(project=PROJECT, task=ready))["agents"]
+            return list(ann["why_not"])
+
+        assert why_not() == ["tenant acme has 2 live claims in all projects, its max_concurrent_claims limit"]
+        acme.do(c.Release, project=OTHER, receipt=kept.receipt)
+        shares = acme.shares()
+        assert why_not() == []
+        assert acme.shares() == shares
+        assert acme.granted(2) == 1
+
     def test_a_claim_within_its_share_leaves_the_share_as_it_is(self, scene: Scene) -> None:
         acme = TenantScene(scene, max_concurrent_claims=32)
         acme.fill(5)

@@ -121,7 +121,7 @@ class Webhooks(Stage):
             ("ready", "claimed"),
             ("claimed", "completed"),
         ]
-        assert {b["workspaceId"] for b in bodies} == {PROJECT}
+        assert {(b["workspaceId"], b["projectId"]) for b in bodies} == {(bodies[0]["tenant"], PROJECT)}
 
     def test_a_filter_reads_the_task_as_a_triggers_does(self, scene: Scene, desk: Desk) -> None:
         desk.set(kinds=("task.created",), where={"task.type": "review"})

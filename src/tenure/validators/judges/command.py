@@ -12,6 +12,7 @@ import tempfile
 import msgspec
 
 from tenure.core import limits
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.redaction import without_secrets
 from tenure.validators.commands import PASSED, run
 from tenure.validators.judges.judge_config import Answer, Judge
@@ -32,12 +33,12 @@ class CommandJudge:
 
     def ask(self, system: str, prompt: str) -> Answer:
         judge, program = self._judge, self._judge.argv[0]
-        env = {name: os.environ[name] for name in (*PASSED, *judge.env) if name in os.environ}
+        passed = {name: os.environ[name] for name in (*PASSED, *judge.env) if name in os.environ}
         with tempfile.TemporaryDirectory(prefix="tenure-judge-") as folder:
             ran = run(
                 judge.argv,
                 cwd=folder,
-                env=env,
+                env=for_child(ChildKind.CHECK, passed),
                 seconds=judge.timeout,
                 stdin=f"{system}\n\n{prompt}".encode(),
                 splits_stderr=True,

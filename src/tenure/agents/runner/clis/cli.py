@@ -62,6 +62,12 @@ class Cli:
         """Can this agent use that model? Tasks name models of any vendor."""
         return model.lower().startswith(self.families)
 
+    def may_take(self, model: str) -> bool:
+        """As `takes`, for a name that somebody else gave: no option of the agent's program is one."""
+        from tenure.core.inputs import is_model
+
+        return is_model(model) and self.takes(model)
+
     def environment(self, start: Start) -> dict[str, str]:
         """Environment variables beside those that every agent gets."""
         return {}

@@ -46,9 +46,9 @@ def _receipts(known: Known, run: Run) -> list[Receipt]:
     return found
 
 
-def _proven(run: Run) -> list[str | None] | None:
-    """A key that proves its agent may use the claims of this agent alone."""
-    agents: list[str | None] | None = column([p.agent if p.is_proven else None for _, p in run])
+def _holders(run: Run) -> list[str | None] | None:
+    """Whose claims alone the calls may use; the ordinary path decides where another presents the receipt."""
+    agents: list[str | None] | None = column([p.agent for _, p in run])
     return agents
 
 
@@ -70,7 +70,7 @@ def submits(known: Known, run: Run, random: Random) -> Built:
     senders: list[Principal] = [principal for _, principal in run]
     call = Submits(
         project.id, known.look.seen, receipts[0].epoch, [r.name for r in receipts], [r.generation for r in receipts],
-        b"".join([r.nonce for r in receipts]), _proven(run), [maker.tail(2 * size + n) for n in range(1, size + 1)],
+        b"".join([r.nonce for r in receipts]), _holders(run), [maker.tail(2 * size + n) for n in range(1, size + 1)],
         column([r.data for r in results]), [command.summary for command in sent], [r.size for r in results],
         [r.digest for r in results], column([command.request_id for command in sent]),
         column([p.person for p in senders]), column([p.address for p in senders]),
@@ -83,7 +83,7 @@ def _result(number: int, command: commands.Submit, most: int | None) -> _Result:
     """As it is stored; raises NotFast where the ordinary path must decide it."""
     if command.seen is not None or command.usage or command.artifacts is not None or command.signature is not None:
         raise NotFast(number)
-    if command.stopped:
+    if command.stopped or command.land is not None:
         raise NotFast(number)
     encoded = _json(command.data)
     if len(encoded) > task_view.INLINE or is_reference(command.data) or (most is not None and len(encoded) > most):
@@ -195,7 +195,7 @@ def renewals(known: Known, run: Run, random: Random) -> Built:
     senders: list[Principal] = [principal for _, principal in run]
     call = Renewals(
         project.id, known.look.seen, receipts[0].epoch, [r.name for r in receipts], [r.generation for r in receipts],
-        b"".join([r.nonce for r in receipts]), _proven(run), column(leases), column([p.agent for p in senders]),
+        b"".join([r.nonce for r in receipts]), _holders(run), column(leases), column([p.agent for p in senders]),
         column([p.session for p in senders]), column([p.person for p in senders]), column([p.address for p in senders]),
         column([command.trace_id for command, _ in run]), [maker.tail(n) for n in range(1, size + 1)],
         [maker.tail(size + n) for n in range(1, size + 1)],

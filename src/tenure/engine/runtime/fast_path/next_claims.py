@@ -83,6 +83,8 @@ def _asked(known: Known, number: int, command: commands.ClaimNext, principal: Pr
         raise NotFast(number)
     if command.tags or command.metadata or command.spawn is not None or command.without or command.like:
         raise NotFast(number)
+    if command.caused_by:  # each event names another message
+        raise NotFast(number)
     if principal.agent not in (None, command.agent) or principal.session not in (None, command.session):
         raise NotFast(number)
     like = (skills, command.capabilities, command.tracks, command.types, command.region)

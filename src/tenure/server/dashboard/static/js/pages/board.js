@@ -15,7 +15,7 @@ import { inWords, number } from "../format.js";
 import { ACTIONS, can, idOf, start } from "./task-actions.js";
 
 const MOST = 30; // in one column
-const FIELDS = ["ref", "title", "state", "agent", "percent", "updated_at", "reason", "last_error", "pauses"]; // shown
+const FIELDS = ["ref", "title", "state", "agent", "percent", "updated_at", "reason", "generation", "last_error", "pauses"]; // shown
 const COLUMNS = [
   { name: "Waiting", states: ["created", "pending", "retrying"], order: "-created_at" },
   { name: "Ready", states: ["ready"], order: "created_at" },
@@ -106,7 +106,8 @@ function Column({ project, params, column, dragged, drag, move, moveTo }) {
 // The reason or error, for a task that needs a person.
 function trouble(task) {
   if (task.state === "paused") return task.reason;
-  return ["retrying", "dead_lettered"].includes(task.state) ? task.last_error?.message : null;
+  const isOfLast = task.last_error?.generation === task.generation; // a claim that was lost since has left no error
+  return isOfLast && ["retrying", "dead_lettered"].includes(task.state) ? task.last_error.message : null;
 }
 
 function Ticket({ project, task, drag, move }) {

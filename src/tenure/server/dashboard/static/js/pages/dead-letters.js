@@ -61,7 +61,7 @@ function Letter({ project, letter, isSelected, toggle }) {
       <span class="spacer"></span>
       <span class="faint"><${Time} at=${letter.dead_lettered_at} /></span>
     </div>
-    <p class="dead-error text" tabindex="0">${letter.error || "No error message."}</p>
+    <p class="dead-error text" tabindex="0">${letter.why || letter.error || "No error message."}</p>
     ${isOpen && html`<${Behind} project=${project} letter=${letter} />`}
     ${letter.history?.length > 0 && html`<details>
       <summary>${counted(letter.history.length, "attempt")}</summary><${Value} value=${letter.history} />

@@ -64,6 +64,8 @@ function Generation({ project, claim, task }) {
         ${claim.usage?.cost_usd && ` · ${dollars(claim.usage.cost_usd)}`}
         ${" · "}<span class="mono text">${claim.session}</span>
       </p>
+      ${claim.opened_by && html`<p class="faint text">claimed for it by ${claim.opened_by}</p>`}
+      ${claim.submitted_by && html`<p class="faint text">submitted by ${claim.submitted_by}</p>`}
       <${Models} claim=${claim} />
       ${claim.error && !isInVerdict(claim) && html`<p class="generation-error text">
         <span class="tag bad">${claim.error_class}</span> ${claim.error}
@@ -74,7 +76,9 @@ function Generation({ project, claim, task }) {
       ${claim.work_product_ref && html`<p class="mono faint text">${claim.work_product_ref}</p>`}
       ${claim.signatures && html`<p class="faint">signed by the key <span class="mono">${
         [...new Set(claim.signatures.map((one) => one.fingerprint))].join(", ")}</span></p>`}
-      ${claim.landing && html`<p class="faint text">landing on ${claim.landing.branch}</p>`}
+      ${(claim.landings ?? []).map((one) => html`<p key=${one.new} class="faint text">
+        landing of <span class="mono">${one.new.slice(0, 12)}</span> on ${one.branch}${
+          one.reported && ", reported by its holder: look in git whether it is there"}</p>`)}
       <${Artifacts} project=${project} task=${task.key} artifacts=${claim.artifacts} />
       ${claim.validation && html`<${Verdict} check=${claim.validation} />`}
       ${(claim.refused ?? []).filter((result) => result.id !== claim.validation?.result).map((result) =>

@@ -10,6 +10,9 @@ const LABELS = {
   running: ["work", "◇ Validating"], review: ["odd", "◇ Waiting for review"], waiting: ["work", "◇ Waiting for"],
 };
 
+// Of a name in a verdict.
+const NAMES = "Behind a server with sign-in the name is proven. On a store of one user it is a courtesy among processes.";
+
 // One validation: validator, decider, reasons, tries, time.
 export function Verdict({ check }) {
   const [tone, label] = LABELS[check.state];
@@ -20,7 +23,7 @@ export function Verdict({ check }) {
     <p>
       <b>${label}</b> ${check.validator !== "review" && html`<span class="mono text">${check.validator}</span>${" "}`}
       <span class="faint text">
-        ${more.map((part) => `${part}, `)}<${Time} at=${check.decided_at ?? check.taken_at ?? check.since} />
+        <span title=${NAMES}>${more.map((part) => `${part}, `)}</span><${Time} at=${check.decided_at ?? check.taken_at ?? check.since} />
         ${check.retry_at && html`, retried <${Time} at=${check.retry_at} />`}
       </span>
     </p>

@@ -1,0 +1,140 @@
+"""Seeded bugs in the landing of results that have passed: `seeds.py` takes them in."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+RULES = "core/validation.py"
+DECIDING = "engine/checks/validation_verbs.py"
+RECORDING = "engine/checks/landing.py"
+ROLES = "core/roles.py"
+
+LANDING_PHASE = (
+    Mutant(
+        "landing: a good verdict completes what is to be landed",
+        DECIDING,
+        "    if row.land is not None:\n        waiting",
+        "    if False:\n        waiting",
+        "test_a_verdict_comes_before_the_landing_and_lands_nothing",
+    ),
+    Mutant(
+        "landing: a result without a validator is accepted at once",
+        "engine/checks/submission_checks.py",
+        "        if cmd.land is None:\n            return None\n        phase = LAND\n",
+        "        return None\n",
+        "test_a_result_without_a_validator_is_accepted_once_it_is_landed",
+    ),
+    Mutant(
+        "landing: the fast path takes it",
+        "engine/runtime/fast_path/held_claims.py",
+        "command.stopped or command.land is not None:",
+        "command.stopped:",
+        "test_a_result_without_a_validator_is_accepted_once_it_is_landed",
+    ),
+    Mutant(
+        "landing: the nonce of the verdict lands",
+        RULES,
+        "    if row.phase != JUDGE and row.holder is None:",
+        "    if False:",
+        "test_the_receipt_of_a_verdict_never_completes_what_waits_to_be_landed",
+    ),
+    Mutant(
+        "landing: a receipt of the other phase counts",
+        RULES,
+        "or receipt.name != receipt_name(row):",
+        "or False:",
+        "test_a_verdict_comes_before_the_landing_and_lands_nothing",
+    ),
+    Mutant(
+        "landing: the record does not hold the task",
+        RECORDING,
+        "replace(held.row, phase=LANDING)",
+        "held.row",
+        "test_from_the_record_on_only_the_landing_ends_it",
+    ),
+    Mutant(
+        "landing: a taker is not judged when it records",
+        RECORDING,
+        "    held = held_by_taker(work, cmd.project, cmd.receipt)\n",
+        "    from tenure.engine.checks.validation_verbs import _judged\n\n"
+        "    held = _judged(work, cmd.project, cmd.receipt)\n",
+        "test_a_stale_lander_records_and_settles_nothing",
+    ),
+    Mutant(
+        "landing: any branch is landed on",
+        RECORDING,
+        "if cmd.branch != onto(held.row):",
+        "if False:",
+        "test_only_the_branch_of_the_result_is_landed_on",
+    ),
+    Mutant(
+        "landing: a cancel takes the task from its commit",
+        "engine/verbs/operator_verbs.py",
+        '    _check_not_landing(work, task, "cancel")\n',
+        "",
+        "test_from_the_record_on_only_the_landing_ends_it",
+    ),
+    Mutant(
+        "landing: a cancelled parent takes the task from its commit",
+        "engine/runtime/effects.py",
+        "child.state not in lifecycle.FINISHED and not _is_landing(work, child):",
+        "child.state not in lifecycle.FINISHED:",
+        "test_a_parent_that_is_cancelled_leaves_what_is_being_landed",
+    ),
+    Mutant(
+        "landing: a blocked way is a try",
+        RULES,
+        "row.tries - blocked",
+        "row.tries",
+        "test_a_checkout_in_the_way_costs_nothing_however_often",
+    ),
+    Mutant(
+        "landing: a conflict costs an attempt",
+        RULES,
+        "    if back:\n        free = replace(free, attempts",
+        "    if False:\n        free = replace(free, attempts",
+        "test_a_conflict_gives_the_attempt_back_and_names_the_commit",
+    ),
+    Mutant(
+        "landing: conflicts cost nothing without end",
+        RULES,
+        "back = claim.counted and claims.is_given_back(task, lifecycle.FAILED_GIVEN_BACK)",
+        "back = claim.counted",
+        "test_conflicts_without_end_use_the_attempts_up",
+    ),
+    Mutant(
+        "landing: what it touches is free before it is landed",
+        "engine/checks/validation_reads.py",
+        "    return row is not None and row.land is not None",
+        "    return False",
+        "test_what_it_touches_stays_reserved_until_it_is_landed_or_refused",
+    ),
+    Mutant(
+        "landing: what it touches stays reserved for ever",
+        "engine/runtime/effects.py",
+        "return is_submitted or (task.reserved and task.state in HELD)",
+        "return task.reserved and task.state in HELD",
+        "test_what_it_touches_stays_reserved_until_it_is_landed_or_refused",
+    ),
+    Mutant(
+        "landing: any key lands",
+        ROLES,
+        "CHECKER in principal.capabilities or (claim.key is not None and claim.key == principal.key)",
+        "True",
+        "test_who_may_land",
+    ),
+    Mutant(
+        "landing: its receipt is enough",
+        DECIDING,
+        '        roles.check_lander(work.principal, current_claim(work, task), f"the landing of {task.key}")\n',
+        "        pass\n",
+        "test_who_may_land",
+    ),
+    Mutant(
+        "landing: an edit makes the task forget its result",
+        "core/inputs.py",
+        "!= validation.NONE or validation.is_submitted(task),",
+        "!= validation.NONE,",
+        "test_an_edit_of_its_title_leaves_the_result_as_it_is",
+    ),
+)
