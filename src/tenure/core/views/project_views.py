@@ -269,7 +269,7 @@ class CycleError(TypedDict):
 
 
 class Here(TypedDict):
-    """The server that was asked; its instance is told to the deployment's owner."""
+    """The server that was asked; the deployment's owner also sees its instance."""
 
     instance: str | None
     leads: bool
