@@ -180,7 +180,7 @@ def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
 
 
 def check_spending(principal: Principal, claim: Claim, what: str) -> None:
-    """Who sets budgets confirms and rejects doubtful costs, and takes that back; never the agent that reported it, or its key."""
+    """Who sets budgets decides about doubtful costs, and takes that back; never their reporter, or its key."""
     needed = NEEDS[c.SetBudget]
     if level_of(principal.role) < level_of(needed):
         raise NotAllowed(f"{what}: needs the role {needed}; you are {principal.role}", "ask a person to do it")
