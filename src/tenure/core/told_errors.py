@@ -1,4 +1,4 @@
-"""What a caller is told of a failure: what a store says has addresses, roles and names of databases in it.
+"""What a caller reads of a failure: the words of a store have addresses, roles and names of databases in it.
 
 The deployment's owner and the log get its own words. Everybody else gets a fixed sentence, and who has not signed in
 the same one for every failure of a store, so that it says nothing about a name that was guessed. A probe names nobody,
@@ -33,7 +33,7 @@ _UNKNOWN: tuple[type[TenureError], str, str] = (
     OutcomeUnknown, "the store did not answer; whether it was done is not known",
     "send it again with the same request id",
 )  # fmt: skip
-# By the code; a store's error that is not here is told as unavailable.
+# By the code; a store's error that is not here reads as unavailable.
 _SENTENCES: dict[str, tuple[type[TenureError], str, str]] = {
     OutcomeUnknown.code: _UNKNOWN,
     AuthUnavailable.code: (AuthUnavailable, "who sends this cannot be found out now", _AGAIN),
@@ -56,7 +56,7 @@ def not_remembered() -> StoreUnavailable:
 
 
 def told(error: TenureError, who: Principal | None) -> TenureError:
-    """The error as this caller is told of it; None: a caller who has not signed in."""
+    """The error as this caller may read it; None: a caller who has not signed in."""
     is_open = error.message == _NOT_REMEMBERED or not isinstance(error, (StoreError, AuthUnavailable, Bug))
     if is_open or (who is not None and owns_deployment(who)):
         return error
@@ -70,6 +70,6 @@ def in_fixed_words(error: TenureError) -> TenureError:
 
 
 def in_full(error: TenureError) -> str:
-    """What an error says, and what was behind it, for the log."""
+    """The words of an error and of its cause, for the log."""
     cause = error.__cause__
     return error.message if cause is None else f"{error.message}: {spelled(cause)}"

@@ -196,7 +196,7 @@ class App:
 
     @staticmethod
     def _refused(request: Request, error: TenureError) -> Response:
-        """The error as its caller is told of it; what is left out goes to the log."""
+        """The error as its caller may read it; the log has all of it."""
         shown = told(error, request.principal if request.is_known else None)
         answer = responses.of_error(shown)
         request.error = shown.code

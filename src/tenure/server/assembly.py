@@ -267,7 +267,7 @@ class Assembly:
             self._access.operation(query, view, principal, MCP)
 
     def _note_hidden(self, answer: Any, principal: Principal) -> None:
-        """What the caller of a tool is not told of an error."""
+        """What the caller of a tool may not read of an error."""
         if isinstance(answer, TenureError) and told(answer, principal) is not answer:
             self._log.error("a tool failed", code=answer.code, why=in_full(answer))
 

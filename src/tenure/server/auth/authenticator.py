@@ -89,8 +89,8 @@ class Authenticator:
 
     A credential decides the tenant: a key names it, a session is one of its rows, a token names it or is a member's;
     the deployment's owner on this machine may name any. A tenant that is not the caller's is answered like one that
-    does not exist, whether it does or not: nothing is looked up in it. While a tenant's own store is away, only who was
-    known in it before is told so; to everybody else it does not exist.
+    does not exist, whether it does or not: nothing is looked up in it. While a tenant's own store is unavailable, only
+    who was known in it before may learn so; to everybody else it does not exist.
 
     `read_in_thread` runs lookups in the home tenant's store, `write_in_thread` writes; `apart` runs both elsewhere, so
     that a store of one tenant that hangs delays no other. `token` is the token of this start, on loopback: see
@@ -195,7 +195,7 @@ class Authenticator:
         return owns_deployment(who)
 
     async def open_store(self, name: str) -> None:
-        """Open the tenant's own store, if it is not; StoreUnavailable where it is away."""
+        """Open the tenant's own store, if it is not; StoreUnavailable where it cannot be reached."""
         await self._resolved(lambda: self._rows(name))
 
     def is_away(self, tenant: str) -> bool:
@@ -397,7 +397,7 @@ class Authenticator:
         self._lookups.check_home()
 
     def _rows_of_session(self, tenant: str, id: str) -> TenantRows:
-        """As `_rows`. While its store is away, a tenant does not exist for a session that was not open here before."""
+        """As `_rows`. While its store is unavailable, a tenant exists only for a session that was open here before."""
         try:
             return self._rows(tenant)
         except AWAY:
