@@ -116,7 +116,8 @@ def _client(run: Run, settings: Settings, listening: socket | None = None, *, wa
         if warns and (seen := plain_values.seen_in(client.engine)):
             log.warning("; ".join(plain_values.told(seen)), part="secrets")
         if warns and keeps_no_artifacts(run.artifacts, run.own_home.url):
-            log.warning("artifacts, and results over 1 MiB, are refused: " + SET_ARTIFACTS, part="artifacts")
+            text = f"artifacts, and results over 1 MiB, are refused: {SET_ARTIFACTS}"
+            log.warning(text, part="artifacts")
         return client
     finally:
         log.close()
