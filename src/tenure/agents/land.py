@@ -123,7 +123,7 @@ def land(
     git.find(folder)
     task = client.show(parse_receipt(receipt).name)
     work, meant = _source(folder, task, receipt, source)
-    branch = check_branch(onto or meant or _recorded_branch(task, receipt) or _no_target())
+    branch = check_branch(onto or meant or _recorded_branch(task, receipt) or no_target())
     if not git.is_branch(folder, branch):
         raise NotFound(f"there is no branch {branch!r} here", "name another with --onto, or create it: git branch NAME")
     attempt = BranchMove(
@@ -148,7 +148,7 @@ def land(
     return landed._replace(outcome=submitted)
 
 
-def _no_target() -> str:
+def no_target() -> str:
     raise InvalidInput(
         "unknown target branch: no worktree of this claim names one", "name it with --onto, as in --onto main"
     )
@@ -309,7 +309,8 @@ class BranchMove:
         if not git.is_ancestor(self.folder, self.work.commit, tip):
             return None
         merge = self._brought_in_by(tip)
-        return self._landing(*(merge or (self.work.commit, None)), (), None)
+        new, old = merge or (self.work.commit, None)
+        return self._landing(new, old, (), None)
 
     def landed_before(self) -> Landing | None:
         """The landing, if the work is on the branch already; NothingToLand if there is no work."""

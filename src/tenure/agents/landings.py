@@ -32,7 +32,7 @@ from tenure.core import limits
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.land_request import JUDGE, LANDING
 from tenure.core.outcomes import Outcome
-from tenure.core.validation import LEASE
+from tenure.core.validation import INVALID_OUTPUT, LEASE, MERGE_CONFLICT
 
 if TYPE_CHECKING:
     from tenure.validators.port import Verdict
@@ -49,6 +49,7 @@ class Landed(NamedTuple):
     message: str
     outcome: Outcome
     landing: Landing | None = None
+    error_class: str | None = None  # of a refusal
 
 
 class _Unfit(TenureError):
@@ -76,11 +77,10 @@ class Lander:
         *,
         mutex: threading.Lock | None = None,
         say: Callable[[str], object] = lambda _: None,
-        is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         """`mutex`: held while a result is landed."""
         self.client, self.folder, self._tools = client, folder, tools
-        self._mutex, self._say, self._is_wanted = mutex or nullcontext(), say, is_wanted
+        self._mutex, self._say = mutex or nullcontext(), say
         self._said: dict[str, str] = {}
 
     # --- what waits ---
@@ -116,11 +116,11 @@ class Lander:
 
     # --- landing ---
 
-    def round(self) -> list[Landed]:
+    def round(self, is_wanted: Callable[[], bool] = lambda: True) -> list[Landed]:
         """Land everything of this repository that waits and may be tried now."""
         landed = []
         for one in self.mine():
-            if not self._is_wanted():
+            if not is_wanted():
                 break
             if not self._is_due(one):
                 continue
@@ -130,8 +130,9 @@ class Lander:
         return landed
 
     def waits(self) -> bool:
-        """Whether something waits that this process will land."""
-        return bool(self.mine())
+        """Whether something waits that this process will land: sooner or later, if its way is blocked now."""
+        is_session = self.client.principal.role == "agent" and not self.client.is_remote
+        return not is_session and bool(self.mine())
 
     def _is_due(self, one: Mapping[str, Any]) -> bool:
         is_taken = one["holder"] is not None
@@ -203,11 +204,17 @@ class Lander:
             files = checkouts.named(list(error.files))
             why = f"it conflicts with {onto} in {files}; the work is commit {commit}: merge {onto} into it"
             outcome = self.client.judge(receipt, False, [why], conflict=True)
-            return Landed(key, REFUSED, f"not landed: {why}", outcome)
+            return Landed(key, REFUSED, f"not landed: {why}", outcome, error_class=MERGE_CONFLICT)
         if isinstance(error, _Unfit):
             verdict = error.verdict
             outcome = self.client.judge(receipt, False, verdict.reasons, verdict.details)
-            return Landed(key, REFUSED, f"not landed: refused on {onto}: {error.message[:300]}", outcome)
+            return Landed(
+                key,
+                REFUSED,
+                f"not landed: refused on {onto}: {error.message[:300]}",
+                outcome,
+                error_class=INVALID_OUTPUT,
+            )
         is_blocked = isinstance(error, checkouts.InTheWay | _NotCheckedHere)
         after = BLOCKED_FOR if is_blocked else None
         outcome = self.client.undecided(receipt, error.message, after, blocked=is_blocked)

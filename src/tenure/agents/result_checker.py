@@ -25,6 +25,7 @@ from tenure.core.validation import BEFORE, NONE, REVIEW
 from tenure.locations import shared_file
 
 if TYPE_CHECKING:
+    from tenure.agents.landings import Lander
     from tenure.validators.commands import Command
     from tenure.validators.judges.judge_config import Judge
     from tenure.validators.port import Validator, Verdict
@@ -335,8 +336,10 @@ class ValidationThread:
         projects: Callable[[], Iterable[str]] | None = None,
         *,
         say: Callable[[str], object] = lambda _: None,
+        lander: Lander | None = None,
     ) -> None:
-        """`tools` is called before each round: trust may change while this runs."""
+        """`tools` is called before each round: trust may change while this runs. `lander` lands what has passed."""
+        self._lander = lander
         self._client, self._tools, self._projects = client, tools, projects or (lambda: [client.project])
         self._say = say
         self._stopping = threading.Event()
@@ -363,6 +366,10 @@ class ValidationThread:
                 count += 1
         return count
 
+    def land(self) -> None:
+        if self._lander is not None:
+            self._lander.round(self._is_wanted)
+
     def _is_wanted(self) -> bool:
         return not self._stopping.is_set()
 
@@ -372,10 +379,11 @@ class ValidationThread:
         return other
 
     def _run(self) -> None:
-        wait = LOOK
+        wait = LOOK if self._lander is None else 0.0  # what an earlier run has left is landed first
         while not self._stopping.wait(wait):
             wait = LOOK
             try:
+                self.land()
                 self.round()
             except TenureError as error:
                 is_refused = isinstance(error, NotAllowed)
@@ -384,4 +392,4 @@ class ValidationThread:
                     continue  # reported once; waiting does not change it
                 self._refused = error.message if is_refused else None
                 with suppress(Exception):
-                    self._say(f"results cannot be validated: {error.message}")
+                    self._say(f"results cannot be validated or landed: {error.message}")
