@@ -438,6 +438,6 @@ def test_a_tree_for_a_check_is_the_work_itself_while_the_branch_has_not_moved(st
         assert os.path.realpath(found.tree) == os.path.realpath(stage.author.tree.path)
     stage.repository.commit("lexer.py", "y\n")
     with merged(folder, one["land"]) as found:
-        assert {"lexer.py", "parser.py"} <= set(os.listdir(found.tree))
+        assert {"lexer.py", "parser.py"} <= {file.name for file in Path(found.tree).iterdir()}
         made = found.tree
-    assert not os.path.exists(made)
+    assert not Path(made).exists()
