@@ -14,6 +14,7 @@ from tenure.cli.option_kinds import contents, json_value
 from tenure.core.errors import NotFound
 from tenure.core.land_request import JUDGE
 from tenure.core.lifecycle import CLAIMED, RUNNING, VALIDATING
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.agents.land import Landing
@@ -300,7 +301,10 @@ def _settled(found: Sequence[Landed], others: Sequence[Mapping[str, Any]]) -> An
     from tenure.client.wire import outcome_value
 
     lines = [f"{done.key}: {done.message}" for done in found]
-    lines += [f"{one['key']} asks to be landed on {one['land']['onto']}: tenure land {one['key']}" for one in others]
+    lines += [
+        f"{one['key']} asks to be landed on {one['land']['onto']}: tenure land {shell_word(one['key'])}"
+        for one in others
+    ]
     values = [
         {"task": done.key, "what": done.what, "message": done.message, **outcome_value(done.outcome)} for done in found
     ]

@@ -42,8 +42,8 @@ def denied_result(task: Task, claim: Claim, request_id: str | None) -> Outcome |
         return None
     return Outcome(
         outcome="DENIED_RUNNER",
-        message=f"{task.key}: the runner lands your commits: they are submitted with the result, or it is not one",
-        hint="`tenure done` in your worktree does that, or end: your last message is the result then",
+        message=f"{task.key}: the runner lands your commits, so a result without them is refused",
+        hint="run `tenure done` in your worktree, which submits them; or end, and your last message is the result",
         directive="continue",
         state=task.state,
         generation=claim.generation,
