@@ -200,8 +200,8 @@ CHILDREN = (
     Mutant(
         "landings: what a holder reports is shown as seen",
         "engine/verbs/land.py",
-        '{"reported": not by_a_runner}',
-        '{"reported": False}',
+        "reported = not by_a_runner and not _is_of_taker(work, row)",
+        "reported = False",
         f"{MEMORY}::test_what_a_holder_says_of_a_branch_is_shown_as_said",
     ),
     Mutant(

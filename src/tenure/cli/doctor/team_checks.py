@@ -156,7 +156,7 @@ def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     if waiting and not is_led:
         yield warning(
             "sources",
-            f"{first_of(waiting)}: no coordinator runs, so nothing fires",
+            f"{first_of(waiting)}: nobody leads now, so nothing fires",
             "keep `tenure daemon` or `tenure serve` running; missed ticks follow each schedule's misfire policy",
         )
     for row in on:
@@ -334,7 +334,7 @@ def _remote_sources(status: Mapping[str, Any]) -> Iterator[Finding]:
     if any(status["sources"].values()) and status["coordinator"] is None:
         yield warning(
             "sources",
-            "no coordinator runs, so schedules and triggers do not fire",
+            "nobody leads now, so schedules and triggers do not fire",
             "check that the server's coordinator runs: `GET /health/coordinator`",
         )
 

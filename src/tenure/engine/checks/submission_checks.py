@@ -13,6 +13,7 @@ from tenure.core.errors import RequestIdReused
 from tenure.core.land_request import JUDGE, LAND, LandRequest
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Row, Task, Validation, replace
+from tenure.core.safe_text import shell_word
 from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
 from tenure.engine.checks import evidence
 from tenure.engine.checks.validation_reads import view
@@ -104,7 +105,10 @@ def _is_waiting(work: UnitOfWork, task: Task, claim: Claim, row: Validation, **m
     what = f"submitted; waiting for {row.validator}"
     if row.phase != JUDGE:
         what = f"submitted; waiting to be landed on {validation.onto(row)}"
-        hint = f"`tenure run`, `daemon` or `tenure land {task.ref}` in a checkout lands it; then it is completed"
+        hint = (
+            f"`tenure run`, `daemon` or `tenure land {shell_word(task.ref)}` in a checkout lands it; then it "
+            "is completed"
+        )
     elif row.validator == validation.REVIEW:
         hint = "a person or another agent must approve or reject it"
     elif validation.is_running(row, work.epoch, work.now):
