@@ -19,6 +19,7 @@ the rest of what a result asks for is a person's to land, by name.
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -168,7 +169,7 @@ class Lander:
         with RenewedLease(self.client, receipt, LEASE, lambda: True) as lease:
             try:
                 if not git.is_branch(self.folder, onto):
-                    raise git.GitFailed(f"there is no branch {onto!r} here", f"create it: git branch {onto}")
+                    raise git.GitFailed(f"there is no branch {onto!r} here", f"create it: git branch {shlex.quote(onto)}")
                 work = Work(git.find(self.folder).top, one["land"]["commit"], None)
                 move = BranchMove(
                     self.client, receipt, task, work, onto, merge_message(task, one.get("summary") or ""),
