@@ -1,9 +1,9 @@
 """Landing results that have passed: `run`, `daemon` and `tenure land` take them, and put their commits on the branch.
 
-Who lands takes the validation in its last phase, as a checker takes it in its first: with a receipt of its own, which
+Who lands takes the validation in its last phase, as a checker takes it in its first; its receipt
 fences the record in the store and the swap in git. Then the steps of land.py, and what came of them:
 
-| it ended with | told the store |
+| it ended with | recorded in the store |
 | --- | --- |
 | the commit on the branch, by this landing or before it | passed: the result is accepted |
 | a conflict with the branch | refused as a conflict: the attempt is given back |
@@ -12,8 +12,8 @@ fences the record in the store and the swap in git. Then the steps of land.py, a
 | anything else of git | undecided: a try; after the last a person is asked |
 | a receipt that does not count any more | nothing |
 
-`run` and `daemon` land what was made in a worktree of this repository, on the branch that the worktree was made for:
-the rest of what a result asks for is a person's to land, by name.
+`run` and `daemon` land work of a worktree of this repository, on the branch that the worktree was made for:
+any other branch is a person's to land, by name.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Lander:
             return False
         if one["phase"] != LANDING:
             return True
-        # Only the repository that has the merge can tell whether its branch was moved.
+        # Only the repository that has the merge shows whether its branch was moved.
         recorded = [each for each in self.client.show(one["task"]).get("landings", ()) if _is_for(each, one)]
         return not recorded or any(git.commit_id(self.folder, each["new"]) for each in recorded)
 
@@ -137,7 +137,7 @@ class Lander:
         return not is_session and bool(self.mine())
 
     def land(self, task: str) -> Landed | None:
-        """Land the result of this task; None where it is no landing of this repository, or was settled meanwhile."""
+        """Land the result of this task; None where its commit is not in this repository, or was settled meanwhile."""
         with self._mutex:
             one = next((each for each in self.waiting() if task in (each["task"], each["key"])), None)
             if one is None:

@@ -40,7 +40,7 @@ LOCAL = ("test-pass", "llm-judge")
 
 
 def checks_files(validator: str) -> bool:
-    """Whether its verdict is about the files of the work: of what is to be landed it judges the merge."""
+    """Whether its verdict is about the files of the work: before a landing, of the merge."""
     return validator not in (NONE, *BEFORE, REVIEW, "llm-judge")
 
 
@@ -201,7 +201,7 @@ class ResultChecker:
     def verdict(
         self, task: Mapping[str, Any], check: Mapping[str, Any], folder: str | None, is_wanted: Callable[[], bool]
     ) -> Verdict:
-        """What the validator says of the work in this folder. Undecided where it cannot say."""
+        """The verdict on the work in this folder; raises Undecided where there is none."""
         from tenure.validators.port import About, Output, Undecided
 
         about = About(task["key"], task["title"], task.get("description", ""), check["generation"])
@@ -222,7 +222,7 @@ class ResultChecker:
     def _place(
         self, task: Mapping[str, Any], check: Mapping[str, Any]
     ) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
-        """The folder of the check, and what the verdict says of it."""
+        """The folder of the check, and the fields of the verdict that name the merge in it."""
         land = check.get("land")
         if not land or self.tools.root is None or not checks_files(check["validator"]):
             yield self.folder_of(task, check), {}
