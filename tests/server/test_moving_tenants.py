@@ -94,7 +94,7 @@ def test_a_tenant_that_is_closed_leaves_no_thread_of_its_schema(postgres: Postgr
             for _ in range(times):
                 work(house)
                 house.home.close_tenant("big")
-                until(lambda: house.ask("big", "GET", "/api/v1/me").status == 404, "it is closed")
+                until(lambda: house.ask("big", "GET", "/api/v1/me").status == 401, "it is closed")
                 house.home.reopen_tenant("big")
 
         close(1)
