@@ -444,6 +444,17 @@ def test_what_has_not_moved_is_not_checked_again_and_who_cannot_check_leaves_it(
     assert "main has moved, and the check does not run here" in done.message
 
 
+def test_a_check_that_is_ended_with_its_runner_is_no_try(repository: Repository) -> None:
+    stage = Stage(repository, TESTS)
+    checked(stage, ALONE)
+    repository.commit("lexer.py", "y\n")
+    slow = stage.lander(tools=tools(repository, "import time; time.sleep(60)"))
+    done = slow.land(stage.key, lambda: False)
+    assert done is not None
+    assert (done.what, stage.client.show(stage.key)["validation"]["tries"]) == ("waits", 0)
+    assert land(stage, stage.lander(tools=tools(repository, "pass"))).what == "landed"
+
+
 def test_the_verdict_of_a_person_stands_when_the_branch_has_moved(repository: Repository) -> None:
     stage = Stage(repository, TESTS)
     stage.client.approve(stage.key)

@@ -126,7 +126,7 @@ class Lander:
         for one in self.mine(due=True):
             if not is_wanted():
                 break
-            done = self.land(one["task"])
+            done = self.land(one["task"], is_wanted)
             if done is not None:
                 landed.append(done)
         return landed
@@ -136,7 +136,7 @@ class Lander:
         is_session = self.client.principal.role == "agent" and not self.client.is_remote
         return not is_session and bool(self.mine())
 
-    def land(self, task: str) -> Landed | None:
+    def land(self, task: str, is_wanted: Callable[[], bool] = lambda: True) -> Landed | None:
         """Land the result of this task; None where its commit is not in this repository, or was settled meanwhile."""
         with self._mutex:
             one = next((each for each in self.waiting() if task in (each["task"], each["key"])), None)
@@ -145,7 +145,7 @@ class Lander:
             taken = self.client.take_landing(one["task"], lease=LEASE, lander=self._name())
             if taken.outcome != "GRANTED":
                 return Landed(one["key"], DENIED, taken.message, taken)
-            done = self._land(taken)
+            done = self._land(taken, is_wanted)
         self._report(done)
         return done
 
@@ -158,12 +158,12 @@ class Lander:
             self._say(f"{done.key}: {done.message}")
         self._said[done.key] = done.message
 
-    def _land(self, taken: Outcome) -> Landed:
+    def _land(self, taken: Outcome, is_wanted: Callable[[], bool] = lambda: True) -> Landed:
         receipt, task, one = taken.receipt or "", taken.task or {}, taken.validation or {}
         key, onto = task["key"], one["land"]["onto"]
         was_recorded = one["phase"] == LANDING
         move: BranchMove | None = None
-        with RenewedLease(self.client, receipt, LEASE, lambda: True) as lease:
+        with RenewedLease(self.client, receipt, LEASE, is_wanted) as lease:
             try:
                 if not git.is_branch(self.folder, onto):
                     raise git.GitFailed(
@@ -186,7 +186,7 @@ class Lander:
                     return Landed(key, WAITS, f"not landed: {error.message}", Outcome(outcome="NO_TASK"))
                 found = move.on_branch() if move and is_fenced and (was_recorded or move.is_recorded) else None
                 if found is None:
-                    return self._ended(receipt, key, one, error)
+                    return self._ended(receipt, key, one, error, is_wanted())
                 landing = found
             return self._passed(receipt, key, landing, lease)
 
@@ -198,7 +198,7 @@ class Lander:
         said = f"landed on {landing.branch} as {(landing.commit or '')[:12]}"
         return Landed(key, LANDED, said, outcome, landing._replace(outcome=outcome))
 
-    def _ended(self, receipt: str, key: str, one: Mapping[str, Any], error: TenureError) -> Landed:
+    def _ended(self, receipt: str, key: str, one: Mapping[str, Any], error: TenureError, is_wanted: bool) -> Landed:
         commit, onto = one["land"]["commit"], one["land"]["onto"]
         if isinstance(error, MergeConflict):
             files = checkouts.named(list(error.files))
@@ -215,8 +215,8 @@ class Lander:
                 outcome,
                 error_class=INVALID_OUTPUT,
             )
-        is_blocked = isinstance(error, checkouts.InTheWay | _NotCheckedHere)
-        after = BLOCKED_FOR if is_blocked else None
+        is_blocked = isinstance(error, checkouts.InTheWay | _NotCheckedHere) or not is_wanted
+        after = None if not is_blocked else BLOCKED_FOR if is_wanted else 0.0  # another process goes on at once
         outcome = self.client.undecided(receipt, error.message, after, blocked=is_blocked)
         return Landed(key, WAITS, f"waits to be landed on {onto}: {error.message}", outcome)
 

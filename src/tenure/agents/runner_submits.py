@@ -31,7 +31,10 @@ def with_its_commits(
     if found is None:
         return denied
     path, record = found
-    worktrees.commit_all(path, merge_message(task, summary))
+    try:
+        worktrees.commit_all(path, merge_message(task, summary))
+    except git.GitFailed as error:  # an agent's sandbox may keep it from writing there
+        raise git.GitFailed(error.message, "end, and the runner submits your last message with your work") from None
     commit = git.commit_id(path, "HEAD")
     if commit is None or record.onto is None:
         return denied
