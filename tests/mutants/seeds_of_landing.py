@@ -228,8 +228,8 @@ LANDING_PHASE = (
     Mutant(
         "landing: what an agent left uncommitted is not submitted",
         "agents/runner_submits.py",
-        "    worktrees.commit_all(path, merge_message(task, summary))\n",
-        "",
+        "        worktrees.commit_all(path, merge_message(task, summary))\n",
+        "        pass\n",
         f"{OWN}::test_an_agent_that_calls_done_submits_its_commits_and_they_are_on_main_for_the_next_task[land]",
     ),
     Mutant(
