@@ -239,4 +239,18 @@ LANDING_PHASE = (
         "",
         f"{OWN}::test_a_later_run_lands_what_was_approved_when_its_runner_had_gone",
     ),
+    Mutant(
+        "landing: a result that another key must land is waited for",
+        TAKING,
+        '                self._not_allowed.add(one["id"])\n',
+        "",
+        f"{LANDERS}::test_who_may_not_land_one_result_lands_the_others_and_waits_for_none",
+    ),
+    Mutant(
+        "landing: a check that ends with its runner is a try",
+        TAKING,
+        " or not is_wanted\n",
+        "\n",
+        f"{LANDERS}::test_a_check_that_is_ended_with_its_runner_is_no_try",
+    ),
 )

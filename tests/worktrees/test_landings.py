@@ -17,7 +17,7 @@ from tenure.agents import git
 from tenure.agents.landings import Landed, Lander
 from tenure.agents.merged_trees import merged
 from tenure.agents.result_checker import ResultChecker, Tools
-from tenure.core.errors import StoreError
+from tenure.core.errors import NotAllowed, StoreError
 from tenure.core.land_request import LandRequest
 from tenure.core.outcomes import Outcome
 from tenure.core.validation import MOST_TRIES
@@ -129,6 +129,20 @@ def test_another_repository_has_nothing_to_land(stage: Stage, tmp_path: Path) ->
     other.commit("a", "1\n")
     lander = Lander(stage.client, str(other.path))
     assert (lander.waiting(), lander.land(stage.key)) == ([], None)
+
+
+def test_who_may_not_land_one_result_lands_the_others_and_waits_for_none(stage: Stage) -> None:
+    other = stage.submitted("lexer.py", "y\n")
+
+    class Limited(Client):
+        def take_landing(self, task: str | None = None, **more: Any) -> Any:
+            if task == stage.client.show(stage.key)["id"]:
+                raise NotAllowed("to land it needs the capability checker")
+            return super().take_landing(task, **more)
+
+    lander = stage.lander(kind=Limited)
+    assert [done.key for done in lander.round()] == [other.key]
+    assert (lander.waits(), lander.round()) == (False, [])
 
 
 def test_what_waits_for_its_verdict_is_not_landed(repository: Repository) -> None:

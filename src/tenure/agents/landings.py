@@ -30,7 +30,7 @@ from tenure.agents.land import BranchMove, Landing, MergeConflict, Work, merge_m
 from tenure.agents.result_checker import RenewedLease, ResultChecker, Tools, checks_files, submitted
 from tenure.client import Client
 from tenure.core import limits
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import NotAllowed, StoreError, TenureError
 from tenure.core.land_request import JUDGE, LANDING
 from tenure.core.outcomes import Outcome
 from tenure.core.validation import INVALID_OUTPUT, LEASE, MERGE_CONFLICT
@@ -83,6 +83,7 @@ class Lander:
         self.client, self.folder, self._tools = client, folder, tools
         self._mutex, self._say = mutex or nullcontext(), say
         self._said: dict[str, str] = {}
+        self._not_allowed: set[str] = set()
 
     # --- what waits ---
 
@@ -99,7 +100,7 @@ class Lander:
 
     def mine(self, *, due: bool = False) -> list[Mapping[str, Any]]:
         """Those of them that were made in a worktree of this repository, and are for the branch it was made for."""
-        found = self.waiting(due=due)
+        found = [one for one in self.waiting(due=due) if one["id"] not in self._not_allowed]
         if not found:
             return []
         made = [each.record for each in worktrees.ours(git.find(self.folder).top)]
@@ -126,7 +127,12 @@ class Lander:
         for one in self.mine(due=True):
             if not is_wanted():
                 break
-            done = self.land(one["task"], is_wanted)
+            try:
+                done = self.land(one["task"], is_wanted)
+            except NotAllowed as error:  # the key of another may land it
+                self._not_allowed.add(one["id"])
+                self._say(f"not landed here: {error.message}")
+                continue
             if done is not None:
                 landed.append(done)
         return landed
