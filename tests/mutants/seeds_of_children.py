@@ -255,9 +255,9 @@ CHILDREN = (
     ),
     Mutant(
         "hints: a branch in a command is not quoted",
-        "agents/runner/conclusion.py",
-        "git merge {shell_word(tree.branch)}",
-        "git merge {tree.branch}",
+        "cli/worktrees.py",
+        "tenure land {shell_word(one['key'])}",
+        "tenure land {one['key']}",
         "tests/test_hints.py::test_every_value_in_a_command_to_be_copied_is_quoted",
     ),
 )
