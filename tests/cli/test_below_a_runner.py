@@ -27,7 +27,7 @@ def emptied(tenure: Tenure, *words: object) -> list[str]:
 
 @pytest.mark.parametrize("around", [(), ("setsid", "--wait"), ("script", "--quiet", "--return", "--command")])
 def test_no_person_speaks_below_a_supervisor(tenure: Tenure, around: tuple[str, ...]) -> None:
-    """With an empty environment, in a session of its own, at a terminal of its own."""
+    """With an empty environment, in a new session, at a new terminal."""
     if around and not shutil.which(around[0]):
         pytest.skip(f"{around[0]} is not installed")
     words = emptied(tenure, "whoami", "--json")

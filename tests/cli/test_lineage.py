@@ -95,5 +95,6 @@ def test_a_narrow_terminal_gets_a_narrow_timeline(bare: Tenure, shop: Shop) -> N
 def test_a_landing_is_called_done_only_where_its_claim_was_accepted() -> None:
     landings = [{"branch": "main", "new": "b" * 40}, {"branch": "main", "new": "a" * 40}]  # newest first
     lines = {reason: _landings({"landings": landings, "release_reason": reason}) for reason in ("COMPLETED", "EXPIRED")}
-    assert lines["COMPLETED"] == ["└ began to land aaaaaaaaaaaa on main", "└ landed bbbbbbbbbbbb on main"]
-    assert lines["EXPIRED"] == ["└ began to land aaaaaaaaaaaa on main", "└ began to land bbbbbbbbbbbb on main"]
+    said = " on main (reported by its holder)"
+    assert lines["COMPLETED"] == [f"└ began to land aaaaaaaaaaaa{said}", f"└ landed bbbbbbbbbbbb{said}"]
+    assert lines["EXPIRED"] == [f"└ began to land aaaaaaaaaaaa{said}", f"└ began to land bbbbbbbbbbbb{said}"]

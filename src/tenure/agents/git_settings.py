@@ -9,8 +9,8 @@ of the agent's sandbox. So each call of `git.py` gets settings here that count m
 * `overridden` for keys with a name of anybody's choice (filters, merge drivers, …): those that the repository's files
   set now get the user's value, else one that does nothing.
 
-What the user's and the system's files say stays: an identity, LFS for all repositories, hooks in a folder of one's own.
-A setting with a free name that a process writes between the reading and the start of git is not seen.
+What the user's and the system's files say stays: an identity, LFS for all repositories, hooks in a folder that the user
+names. A setting with a free name that a process writes between the reading and the start of git is not seen.
 """
 
 from __future__ import annotations

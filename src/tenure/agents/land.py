@@ -1,42 +1,40 @@
-"""Landing: merges the holder's commits into a branch and submits the result. Only the holder can land.
+"""Landing: merges commits into a branch under a receipt: of the task's holder, who then submits the result; or of who
+lands a result that has passed (landings.py), which then is accepted.
 
     1. take the fence            fences.py: the store confirms that the receipt is live, git records the claim
     2. merge                     a commit that no ref points at; no checkout is touched. Conflicts end the landing
     3. record                    the store checks the receipt and records (branch, old, new), in one transaction
     4. swap                      one git transaction: fence still this claim's, branch still `old` → branch is `new`.
                                  A checkout of the branch is updated inside it, see checkouts.py
-    5. submit                    with branch, commit and base
+    5. submit, or pass           with branch, commit and base
 
 If the branch moved between 2 and 4, the merge is repeated from its current tip, recorded and swapped again.
 
-Interleavings of generations M and N, N the later one:
+Interleavings of the receipts M and N, N the later one; of a holder, and of who lands a result:
 
-* M recorded, N is claimed and creates its worktree (takes the fence), M swaps: refused by the fence. M asks the store
-  again and is stale.
-* M recorded, N is claimed and has done nothing in git yet, M swaps: it lands, as if a moment earlier. M's result is
-  refused if it comes after N's claim. N's worktree or landing takes the fence first and looks at the branch after:
-  so N either starts from M's landing, or that landing never happens. N sees it (`earlier`).
-* M swapped and died before submit: a repeat with M's receipt finds the commit on the branch and submits it (a late
-  submit, if the lease has expired and nobody claimed since). If N was claimed meanwhile, N finds it as above.
-* M asked the store, N is claimed and takes the fence, M tries to take it: git refuses, M asks again: stale.
-* M asked the store, N is claimed, M takes the fence, N takes it from M: M's swap is refused. Had M swapped before N
-  took it, that is the second case.
-* M died between record and swap: nothing has moved. With the same receipt the record is found; if the branch is still
-  at `old` and the work the same, its commit is used, else the merge is repeated.
-* M died inside the swap, after the checkout was updated: the branch is at `old`, the checkout has the new files
-  staged. A repeat finds them as it would write them, and continues.
-* Two processes land with one receipt: one swaps; the other finds its work on the branch and submits the same result.
-* A user commits to the branch: `old` is no longer its tip, see above. A user edits a file in the checkout: the two-tree
-  merge refuses before any ref has moved. A user checks out the branch, or another instead: the landing notices it while
-  the refs are locked, and starts over.
-* The store is restored from a backup: all older receipts are of an earlier epoch, and the fence identifies claims
-  by their receipts, not by generations, which repeat.
+| what happens | of a holder | of who lands a result |
+| --- | --- | --- |
+| M recorded, N takes the fence, M swaps | refused by the fence; M asks the store and is stale | the same |
+| M recorded, N was granted and has no fence yet, M swaps | it lands, as if a moment earlier; M's result is refused. N takes the fence first and looks at the branch after: its worktree starts from M's landing, or that never happens | N finds the commit on the branch and passes it |
+| M swapped and died | a repeat with M's receipt finds the commit on the branch and submits it | so does the next who lands it |
+| M asked the store, N takes the fence, M tries to take it | git refuses, M asks again: stale | the same |
+| M asked, N was granted, M takes the fence, N takes it from M | M's swap is refused; had M swapped before, as above | the same |
+| M died between record and swap | nothing has moved; a repeat uses the recorded commit, if the branch is still at `old` and the work the same | the same, by the next who lands; until then no cancel, reset or supersede takes the task away |
+| M recorded, N gives the landing up | | N has the fence, so M's swap is refused: what is cancelled then is not on the branch. Without the fence N does not give up |
+| M died inside the swap, after the checkout was updated | the branch is at `old`, the checkout has the new files staged: a repeat finds them as it would write them | the same |
+| two processes with one receipt, or two who land | one swaps; the other finds its work on the branch and submits the same result | the second is not granted it |
+| the task is cancelled, reset or edited | before the record the store refuses it; after it M is stale | before the record the store refuses it; after it the cancel is refused |
+| a person pauses the task | the record is refused | the record is refused; after the swap it is accepted once the task goes on |
+| the store's answer to the record is lost | nothing has moved; as for M that died | the same |
+| a user commits to the branch | `old` is no longer its tip: merged again | the same, and a machine's checks run again on that merge |
+| a user edits a file in the checkout | the two-tree merge refuses before any ref has moved | the same: blocked, without a try |
+| a user checks out another branch, or the branch | noticed while the refs are locked: it starts over | the same |
+| the store is restored from a backup | all older receipts are of an earlier epoch; the fence identifies them by digest, since generations repeat | the same; the next who lands looks at the branch first |
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -96,7 +94,7 @@ class Landing(NamedTuple):
     not_run: tuple[str, ...] = ()  # hooks that a merge by git itself would have run
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     folder: str  # a working tree of the repository
     commit: str
     began: str | None  # the base of the work, if a worktree has recorded it
@@ -113,7 +111,6 @@ def land(
     result: Any = None,
     message: str | None = None,
     seen: int | None = None,
-    word: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Landing:
     """Merge a holder's commits into a branch and submit the result. May be repeated after any interruption.
@@ -121,18 +118,21 @@ def land(
     Lands `source` (a branch or commit), else what the worktree around `folder` has, else that of this claim's own
     worktree or branch, else what `folder` has checked out. The target is `onto`, else the branch that the worktree was
     made for. A receipt that is not live is returned as the outcome (for a superseded one the store records its
-    commits); every other obstacle is raised, and nothing has moved then. `word`: of a runner, whose agent may not land.
+    commits); every other obstacle is raised, and nothing has moved then.
     """
     git.find(folder)
     task = client.show(parse_receipt(receipt).name)
     work, meant = _source(folder, task, receipt, source)
-    branch = check_branch(onto or meant or _recorded_branch(task, receipt) or _no_target())
+    branch = check_branch(onto or meant or _recorded_branch(task, receipt) or no_target())
     if not git.is_branch(folder, branch):
         raise NotFound(f"there is no branch {branch!r} here", "name another with --onto, or create it: git branch NAME")
-    attempt = _Attempt(client, receipt, task, work, branch, message or _message(task, summary), seen, word, pause)
+    attempt = BranchMove(
+        client, receipt, task, work, branch, message or merge_message(task, summary), ask=lambda: _asked(client, receipt),
+        generation=parse_receipt(receipt).generation, seen=seen, pause=pause,
+    )  # fmt: skip
     landed: Landing | None
     try:
-        landed = attempt.run()
+        landed = attempt.run(attempt.landed_before)
     except fences.NotHeld as error:
         try:
             landed = attempt.landed_before()  # only the answer may have been lost: submit returns it
@@ -142,18 +142,13 @@ def land(
             if error.outcome.outcome not in _FOR_GOOD:
                 return Landing(error.outcome, branch)
             kept = {"onto": branch, "commit": work.commit, "base": work.began, "landed": False}
-            return Landing(client.submit(receipt, *_result(task, result, summary, kept), _request(word)), branch)
+            return Landing(client.submit(receipt, *with_commits(task, result, summary, kept)), branch)
     at = {"branch": branch, "commit": landed.commit, "base": landed.base}
-    submitted = client.submit(receipt, *_result(task, result, summary, at), _request(word), seen=seen)
+    submitted = client.submit(receipt, *with_commits(task, result, summary, at), seen=seen)
     return landed._replace(outcome=submitted)
 
 
-def _request(word: str | None) -> str | None:
-    """A request id that shows the word. A new one each time: a landing that is asked for again is judged again."""
-    return None if word is None else f"{word}.{secrets.token_hex(8)}"
-
-
-def _no_target() -> str:
+def no_target() -> str:
     raise InvalidInput(
         "unknown target branch: no worktree of this claim names one", "name it with --onto, as in --onto main"
     )
@@ -165,7 +160,7 @@ def _recorded_branch(task: Mapping[str, Any], receipt: str) -> str | None:
     return next((landing["branch"] for landing in landings if landing["generation"] == generation), None)
 
 
-def _source(folder: str, task: Mapping[str, Any], receipt: str, source: str | None) -> tuple[_Work, str | None]:
+def _source(folder: str, task: Mapping[str, Any], receipt: str, source: str | None) -> tuple[Work, str | None]:
     """What to land, and the target branch of its worktree. NotClean if that tree has uncommitted changes."""
     here = worktrees.record_here(folder)
     own = worktrees.of_claim(folder, receipt)
@@ -178,28 +173,35 @@ def _source(folder: str, task: Mapping[str, Any], receipt: str, source: str | No
         for tree in git.trees(folder):
             if tree.branch == source and not tree.is_missing:
                 worktrees.check_clean(tree.path)
-        return _Work(git.find(folder).top, commit, record.base if record and record.branch == source else None), meant
+        return Work(git.find(folder).top, commit, record.base if record and record.branch == source else None), meant
     if here and here is not record and own is None:
         raise InvalidInput(
             f"this worktree is for {here.key}, not for {task['key']}", "name the branch with the work with --from"
         )
     if own is not None and here is not record:
         if own.tree.is_missing and own.tree.head and own.record:
-            return _Work(git.find(folder).top, own.tree.head, own.record.base), meant
+            return Work(git.find(folder).top, own.tree.head, own.record.base), meant
         folder = own.tree.path
     worktrees.check_clean(folder)
     commit = git.commit_id(folder, "HEAD")
     if commit is None:
         raise NothingToLand("there is no commit yet", "commit the work, then land it")
-    return _Work(git.find(folder).top, commit, record.base if record else None), meant
+    return Work(git.find(folder).top, commit, record.base if record else None), meant
 
 
-def _message(task: Mapping[str, Any], summary: str) -> str:
+def _asked(client: Client, receipt: str) -> Outcome:
+    """Whether no later claim has the task. A paused one may be landed late: the record is judged by itself."""
+    outcome = client.renew(receipt)
+    is_last = outcome.outcome == "NO_CLAIM" and outcome.state == PAUSED
+    return Outcome(outcome="OK") if is_last else outcome
+
+
+def merge_message(task: Mapping[str, Any], summary: str) -> str:
     title = " ".join(task["title"].split())
     return f"{task['ref']}: {title}\n" + (f"\n{summary.strip()}\n" if summary.strip() else "")
 
 
-def _result(task: Mapping[str, Any], result: Any, summary: str, at: Mapping[str, Any]) -> tuple[Any, str]:
+def with_commits(task: Mapping[str, Any], result: Any, summary: str, at: Mapping[str, Any]) -> tuple[Any, str]:
     """Data and summary with the landing; in the summary alone where the contract checks the data itself."""
     if validator_of(task.get("output") or {}) in BEFORE:
         return result, named_in(summary, at)
@@ -214,43 +216,55 @@ def named_in(summary: str, at: Mapping[str, Any]) -> str:
     return summary[: limits.SUMMARY - len(text)] + text
 
 
-class _Attempt:
-    """One call of `land`."""
+class BranchMove:
+    """Work on its way to a branch, under a receipt: of its holder, or of who lands a result that has passed.
+
+    `ask` says whether the receipt still counts; `check` judges a merge before it is recorded.
+    """
 
     def __init__(
         self,
         client: Client,
         receipt: str,
         task: Mapping[str, Any],
-        work: _Work,
+        work: Work,
         branch: str,
         message: str,
-        seen: int | None,
-        word: str | None,
-        pause: Callable[[float], None],
+        *,
+        ask: Callable[[], Outcome],
+        generation: int,
+        seen: int | None = None,
+        check: Callable[[str, str], object] = lambda old, new: None,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
+        """`generation` is that of the claim whose work it is."""
         self.client, self.receipt, self.task, self.work, self.branch = client, receipt, task, work, branch
-        self.generation = parse_receipt(receipt).generation
-        self.message, self.seen, self.word, self.pause = message, seen, word, pause
+        self.generation, self.message, self.seen, self.pause = generation, message, seen, pause
         self.folder, self.ref = work.folder, f"refs/heads/{branch}"
         self.fence = fences.fence_of(self.folder, task["id"], task["key"], receipt)
+        self.is_fenced = self.is_recorded = False
+        self._ask, self._check = ask, check
 
-    def run(self) -> Landing:
-        """The work is on the branch when this returns. NotHeld where the store refuses the receipt."""
+    def run(self, before: Callable[[], Landing | None]) -> Landing:
+        """The work is on the branch when this returns. NotHeld where the store refuses the receipt.
+
+        `before` finds out whether it is there already.
+        """
         busy = 0
         for _ in range(MOST_TRIES + MOST_BUSY):
             fences.take(self.folder, self.fence, self._ask)
-            landed = self.landed_before()
+            self.is_fenced = True
+            landed = before()
             if landed is not None:
                 return landed
-            old = self._tip()
+            old = self.tip()
             checkout = checkouts.of_branch(self.folder, self.branch)
             new = self._recorded(old) or self._merged(old)
             if checkout is not None:
                 checkouts.check(checkout, old, new)
-            outcome = self.client.land(
-                self.receipt, self.branch, old, new, seen=self.seen, request_id=_request(self.word)
-            )
+            self._check(old, new)
+            self.is_recorded = True  # also where its answer is lost
+            outcome = self.client.land(self.receipt, self.branch, old, new, seen=self.seen)
             if not outcome.ok:
                 raise fences.NotHeld(outcome)
             try:
@@ -261,7 +275,7 @@ class _Attempt:
                     raise
                 self.pause(PAUSE)
             except git.RefsMoved as error:
-                if self._tip() == old and git.ref_value(self.folder, self.fence.ref) == self.fence.value:
+                if self.tip() == old and git.ref_value(self.folder, self.fence.ref) == self.fence.value:
                     raise git.GitFailed(f"git will not move {self.branch}: {error.message}") from None
             else:
                 return self._landing(new, old, outcome.landings or (), checkout)
@@ -269,13 +283,7 @@ class _Attempt:
             f"{self.branch} moved {MOST_TRIES} times while this was landing", "nothing of yours was moved; land again"
         )
 
-    def _ask(self) -> Outcome:
-        """Whether no later claim has the task. A paused one may be landed late: the record is judged by itself."""
-        outcome = self.client.renew(self.receipt)
-        is_last = outcome.outcome == "NO_CLAIM" and outcome.state == PAUSED
-        return Outcome(outcome="OK") if is_last else outcome
-
-    def _tip(self) -> str:
+    def tip(self) -> str:
         tip = git.ref_value(self.folder, self.ref)
         if tip is None:
             raise NotFound(f"branch {self.branch} is gone")
@@ -292,9 +300,21 @@ class _Attempt:
             if checkout is not None:
                 checkouts.forward(checkout, old, new)
 
+    def on_branch(self) -> Landing | None:
+        """The landing, if a commit that was recorded for this work is on the branch, or the work itself is."""
+        tip = self.tip()
+        for landing in self._own_records():
+            if git.commit_id(self.folder, landing["new"]) and git.is_ancestor(self.folder, landing["new"], tip):
+                return self._landing(landing["new"], landing["old"], (), None)
+        if not git.is_ancestor(self.folder, self.work.commit, tip):
+            return None
+        merge = self._brought_in_by(tip)
+        new, old = merge or (self.work.commit, None)
+        return self._landing(new, old, (), None)
+
     def landed_before(self) -> Landing | None:
         """The landing, if the work is on the branch already; NothingToLand if there is no work."""
-        tip = self._tip()
+        tip = self.tip()
         if not git.is_ancestor(self.folder, self.work.commit, tip):
             return None
         if self.work.commit != self.work.began:
@@ -371,7 +391,7 @@ class _Attempt:
                 return file.read()
 
     def _landing(
-        self, new: str, old: str, landings: tuple[Mapping[str, Any], ...], checkout: checkouts.Checkout | None
+        self, new: str, old: str | None, landings: tuple[Mapping[str, Any], ...], checkout: checkouts.Checkout | None
     ) -> Landing:
         earlier = tuple(
             landing

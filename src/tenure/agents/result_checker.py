@@ -12,8 +12,8 @@ import copy
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.client import Client
@@ -21,9 +21,11 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, StoreError, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
+from tenure.core.validation import BEFORE, NONE, REVIEW
 from tenure.locations import shared_file
 
 if TYPE_CHECKING:
+    from tenure.agents.landings import Lander
     from tenure.validators.commands import Command
     from tenure.validators.judges.judge_config import Judge
     from tenure.validators.port import Validator, Verdict
@@ -35,6 +37,11 @@ SUBMITTING = 60.0  # seconds of retries while the store is unavailable
 PAUSE = 0.5
 # Validators that depend on the machine: on a folder, a program, a model's key.
 LOCAL = ("test-pass", "llm-judge")
+
+
+def checks_files(validator: str) -> bool:
+    """Whether its verdict is about the files of the work: of what is to be landed it judges the merge."""
+    return validator not in (NONE, *BEFORE, REVIEW, "llm-judge")
 
 
 class Tools(NamedTuple):
@@ -108,6 +115,9 @@ class ResultChecker:
             return self.tools.trouble or f"no command {settings.get('command')!r} is configured here"
         if name == "llm-judge" and settings.get("judge", "default") not in self.tools.judges:
             return self.tools.trouble or f"no judge {settings.get('judge', 'default')!r} is configured here"
+        land = waiting.get("land")
+        if land and checks_files(name) and not self._has(land):
+            return f"commit {land['commit'][:12]} or branch {land['onto']} is not in this repository"
         try:
             self._validator(name, lambda: True)
         except TenureError as error:
@@ -116,7 +126,7 @@ class ResultChecker:
 
     def check_next(self) -> CheckedResult | None:
         """Check the first waiting result that can be checked here; None where there is none."""
-        waiting = [one for one in self.client.validations(limits.LISTED) if one["state"] == "waiting"]
+        waiting = [one for one in self.client.validations(limits.LISTED) if one["state"] == "waiting"]  # for a verdict
         now = self.client.now() if any(one["retry_at"] for one in waiting) else 0
         for one in waiting:
             if (one["retry_at"] or 0) > now or self.obstacle(one):
@@ -128,8 +138,12 @@ class ResultChecker:
 
     def check_task(self, task: str) -> CheckedResult | str:
         """Check the result of this task; a sentence where it cannot be checked here, or is being checked already."""
-        output = self.client.show(task).get("output") or {}
-        obstacle = self.obstacle({"validator": output.get("validation", "none"), "settings": output.get("settings")})
+        listed = self.client.validations(limits.LISTED)
+        waiting: Mapping[str, Any] | None = next((one for one in listed if task in (one["task"], one["key"])), None)
+        if waiting is None:
+            output = self.client.show(task).get("output") or {}
+            waiting = {"validator": output.get("validation", "none"), "settings": output.get("settings")}
+        obstacle = self.obstacle(waiting)
         if obstacle is not None:
             return obstacle
         try:
@@ -146,25 +160,29 @@ class ResultChecker:
 
         return validator(name, commands=self.tools.commands, judges=self.tools.judges, is_wanted=is_wanted)
 
+    def _has(self, land: Mapping[str, Any]) -> bool:
+        from tenure.agents import git, merged_trees
+
+        try:
+            return self.tools.root is not None and merged_trees.is_here(self.tools.root, land)
+        except (git.NoRepository, git.GitFailed):
+            return False
+
     # --- one check ---
 
     def check(self, taken: Outcome) -> CheckedResult:
         """Run the validator while a thread renews the lease, and submit the verdict."""
-        from tenure.validators.port import About, Output, Undecided
+        from tenure.validators.port import Undecided
 
         assert taken.receipt is not None
         assert taken.validation is not None
         assert taken.task is not None
         check, task = taken.validation, taken.task
         self._say(f"{task['key']}: {check['validator']} checks the result of generation {check['generation']}")
-        with _RenewedLease(self.client, taken.receipt, self._lease, self._is_wanted) as lease:
-            about = About(task["key"], task["title"], task.get("description", ""), check["generation"])
-            output = Output(
-                check.get("data"), check.get("summary", ""), about=about, folder=self.folder_of(task, check)
-            )
+        with RenewedLease(self.client, taken.receipt, self._lease, self._is_wanted) as lease:
             try:
-                asked = self._validator(check["validator"], lease.is_wanted)
-                verdict = asked.judge(check.get("settings") or {}, output)
+                with self._place(task, check) as (folder, about):
+                    verdict = self.verdict(task, check, folder, lease.is_wanted)
             except Undecided as error:
                 return self._undecided(taken, error.message, error.retry_after)
             except TenureError as error:
@@ -172,19 +190,47 @@ class ResultChecker:
             except KeyboardInterrupt:
                 self._undecided(taken, "it was interrupted", 0.0)
                 raise
-            except Exception as error:  # noqa: BLE001 an error of a plug-in is not a verdict on the output
-                return self._undecided(taken, f"{check['validator']} failed: {type(error).__name__}: {error}")
-            outcome = _submitted(
-                lambda: self.client.judge(taken.receipt or "", verdict.ok, verdict.reasons, verdict.details), lease
+            details = {**verdict.details, **about}
+            outcome = submitted(
+                lambda: self.client.judge(taken.receipt or "", verdict.ok, verdict.reasons, details), lease
             )
         word = "passed" if verdict.ok else f"refused: {'; '.join(verdict.reasons)[:300]}"
         self._say(f"{task['key']}: {word}" if outcome.ok else f"{task['key']}: {outcome.message}")
         return CheckedResult(outcome, verdict)
 
+    def verdict(
+        self, task: Mapping[str, Any], check: Mapping[str, Any], folder: str | None, is_wanted: Callable[[], bool]
+    ) -> Verdict:
+        """What the validator says of the work in this folder. Undecided where it cannot say."""
+        from tenure.validators.port import About, Output, Undecided
+
+        about = About(task["key"], task["title"], task.get("description", ""), check["generation"])
+        output = Output(check.get("data"), check.get("summary", ""), about=about, folder=folder)
+        try:
+            return self._validator(check["validator"], is_wanted).judge(check.get("settings") or {}, output)
+        except (TenureError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # noqa: BLE001 an error of a plug-in is not a verdict on the output
+            raise Undecided(f"{check['validator']} failed: {type(error).__name__}: {error}") from None
+
     def _undecided(self, taken: Outcome, why: str, retry_after: float | None = None) -> CheckedResult:
         assert taken.task is not None
         self._say(f"{taken.task['key']}: undecided: {why}")
         return CheckedResult(self.client.undecided(taken.receipt or "", why, retry_after))
+
+    @contextmanager
+    def _place(
+        self, task: Mapping[str, Any], check: Mapping[str, Any]
+    ) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
+        """The folder of the check, and what the verdict says of it."""
+        land = check.get("land")
+        if not land or self.tools.root is None or not checks_files(check["validator"]):
+            yield self.folder_of(task, check), {}
+            return
+        from tenure.agents.merged_trees import merged
+
+        with merged(self.tools.root, land) as found:
+            yield found.tree, found.about
 
     def folder_of(self, task: Mapping[str, Any], check: Mapping[str, Any]) -> str | None:
         """The folder of the work: the worktree of its claim if it is here, else the repository."""
@@ -225,7 +271,7 @@ def verdict_outcome(submitted: Outcome, checked: CheckedResult) -> Outcome:
     )
 
 
-class _RenewedLease:
+class RenewedLease:
     """A lease that a thread renews until the check has ended: the checking thread may hang."""
 
     def __init__(self, client: Client, receipt: str, lease: float, is_wanted: Callable[[], bool]) -> None:
@@ -235,7 +281,7 @@ class _RenewedLease:
         self._renewed = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="validation lease", daemon=True)
 
-    def __enter__(self) -> _RenewedLease:
+    def __enter__(self) -> RenewedLease:
         self._thread.start()
         return self
 
@@ -264,7 +310,7 @@ class _RenewedLease:
                 wait = min(wait, PAUSE)
 
 
-def _submitted(submit: Callable[[], Outcome], lease: _RenewedLease) -> Outcome:
+def submitted(submit: Callable[[], Outcome], lease: RenewedLease) -> Outcome:
     """The store's answer to a verdict. Retries, so that a restart of the server does not lose an hour of tests."""
     until = time.monotonic() + SUBMITTING
     while True:
@@ -290,8 +336,10 @@ class ValidationThread:
         projects: Callable[[], Iterable[str]] | None = None,
         *,
         say: Callable[[str], object] = lambda _: None,
+        lander: Lander | None = None,
     ) -> None:
-        """`tools` is called before each round: trust may change while this runs."""
+        """`tools` is called before each round: trust may change while this runs. `lander` lands what has passed."""
+        self._lander = lander
         self._client, self._tools, self._projects = client, tools, projects or (lambda: [client.project])
         self._say = say
         self._stopping = threading.Event()
@@ -318,6 +366,10 @@ class ValidationThread:
                 count += 1
         return count
 
+    def land(self) -> None:
+        if self._lander is not None:
+            self._lander.round(self._is_wanted)
+
     def _is_wanted(self) -> bool:
         return not self._stopping.is_set()
 
@@ -327,10 +379,11 @@ class ValidationThread:
         return other
 
     def _run(self) -> None:
-        wait = LOOK
+        wait = LOOK if self._lander is None else 0.0  # what an earlier run has left is landed first
         while not self._stopping.wait(wait):
             wait = LOOK
             try:
+                self.land()
                 self.round()
             except TenureError as error:
                 is_refused = isinstance(error, NotAllowed)
@@ -339,4 +392,4 @@ class ValidationThread:
                     continue  # reported once; waiting does not change it
                 self._refused = error.message if is_refused else None
                 with suppress(Exception):
-                    self._say(f"results cannot be validated: {error.message}")
+                    self._say(f"results cannot be validated or landed: {error.message}")

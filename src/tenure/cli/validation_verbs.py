@@ -31,12 +31,17 @@ def verdict_here(run: Run, submitted: Outcome) -> Outcome:
     return verdict_outcome(submitted, checked)
 
 
-def validating_of(run: Run, say: Callable[[str], object]) -> ValidationThread:
-    """A thread that checks waiting results of the store's projects; this folder is for this run's project."""
+def validating_of(run: Run, say: Callable[[str], object], *, lands: bool = False) -> ValidationThread:
+    """A thread that checks waiting results of the store's projects; this folder is for this run's project.
+
+    `lands`: it lands in this folder's repository, too.
+    """
+    from tenure.agents.landings import Lander
     from tenure.agents.result_checker import ValidationThread, tools_for
 
     client = run.client
-    return ValidationThread(client, lambda: tools_for(run.folder, run.environ), client.projects, say=say)
+    lander = Lander(client, run.folder, lambda: tools_for(run.folder, run.environ), say=say) if lands else None
+    return ValidationThread(client, lambda: tools_for(run.folder, run.environ), client.projects, say=say, lander=lander)
 
 
 approve = verb_of(

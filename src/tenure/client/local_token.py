@@ -4,7 +4,7 @@
 read this user's files, which is enough to open the store's file too.
 
 A second file beside it names the server's process. Where that has ended, also by SIGKILL, the token is sent to nobody:
-whoever listens at the address now is somebody else.
+another program may listen at the address now.
 """
 # ruff: noqa: PTH105, PTH108, PTH118, PTH120, PTH123 - pathlib costs every command 7 ms at its start
 

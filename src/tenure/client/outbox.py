@@ -20,12 +20,13 @@ from tenure.client.client import Client
 from tenure.core import commands as c
 from tenure.core.commands import Process, Totals
 from tenure.core.errors import PASSING, NotAllowed, NotFound, TenureError
+from tenure.core.land_request import LandRequest
 from tenure.core.outcomes import Outcome
 from tenure.user_state import store_states, sync_folder, writable_store_state
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The last command of a claim: `submit`, `land`, `fail` or `release`."""
+    """The last command of a claim: `submit`, `fail` or `release`; `land` of an earlier version is a submit too."""
 
     what: str
     project: str
@@ -48,7 +49,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     folder: str | None = None  # of `land`: a folder of the repository, the branch with the work, the target branch
     branch: str | None = None
     onto: str | None = None
-    judged: bool = False  # of `land`: the contract checks the data itself, so that nothing may be added to it
+    land: LandRequest | None = None  # of `submit`: the commit that is to be on a branch before the result counts
+    judged: bool = False  # the contract checks the data itself, so that nothing may be added to it
     process: Process | None = None  # the runner that sends it while it lives
 
 
@@ -60,7 +62,7 @@ class Sent(NamedTuple):
 
 # The fields that the outbox has of each command; the reason of a release is its message.
 _FIELDS: dict[str, tuple[str, ...]] = {
-    "submit": ("data", "summary", "request_id", "usage", "lines", "test_files", "artifacts", "seen", "stopped"),
+    "submit": ("data", "summary", "request_id", "usage", "lines", "test_files", "artifacts", "seen", "stopped", "land"),
     "fail": ("message", "error_class", "trace", "retry_after", "model", "request_id"),
     "release": ("request_id", "stopped"),
 }

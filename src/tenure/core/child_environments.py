@@ -1,4 +1,4 @@
-"""What a child process gets of our own variables: a list of names for each kind of child, and nothing else of ours.
+"""Which of tenure's variables a child process gets: a list of names for each kind of child, and nothing else of ours.
 
 A variable whose name begins with TENURE_ is ours. Other variables are the machine's: a child keeps them, but for the
 passwords of a server's own stores, which no spawned agent needs.
@@ -37,7 +37,7 @@ class ChildKind(Enum):
     AGENT = frozenset(_SHOWN | _PLACE | _VERBS | _AGENTS | {"TENURE_KEY", "TENURE_SPAWN"})  # and those of its claim
     SPAWNED = frozenset(_SHOWN | _VERBS | _AGENTS | _RUNS)  # another caller: its place and key are given by its spawn
     COMMAND = frozenset(_SHOWN | _PLACE)  # hooks after events, and notices
-    CHECK = frozenset({"TENURE_STATE"})  # a validator's command, which has a list of its own as well
+    CHECK = frozenset({"TENURE_STATE"})  # a validator's command, which names others itself
     PROGRAM = frozenset({""})  # git, ps, key services, commands of spawners: none of ours
 
 

@@ -2,7 +2,7 @@
 
 An agent runs as the user who started it, and the kernel lets a process read the environment and the memory of another
 one of its user. On Linux a process may refuse that (`PR_SET_DUMPABLE`): then only root reads `/proc/PID/environ`, `mem`
-and `fd` or attaches a debugger, and a crash leaves no core file. Its children begin anew with their own program. Its
+and `fd` or attaches a debugger, and a crash leaves no core file. A child that starts a program is readable again. Its
 pid, its start and its command line stay visible, so the process table goes on to know it. Elsewhere nothing happens.
 """
 

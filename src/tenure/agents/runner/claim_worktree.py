@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from copy import copy
 from typing import Any
 
+from msgspec import structs
+
 from tenure.agents import git, worktrees
-from tenure.agents.runner.outbox import Finished, named
+from tenure.agents.runner.outbox import Finished
 from tenure.client import Client
-from tenure.core.commands import Submit
 from tenure.core.errors import InvalidInput, TenureError
-from tenure.core.outcomes import Outcome
+from tenure.core.land_request import LandRequest
 
 
 class ClaimWorktree:
@@ -57,36 +57,9 @@ def check(folder: str) -> None:
         )
 
 
-def land(client: Client, finished: Finished) -> Outcome:
-    """Merge the claim's branch into its target and submit; without commits only submit.
-
-    A result that would not be accepted now is submitted alone, and names its commits: the verdict comes first.
-    """
-    from tenure.agents import land
-
+def with_request(finished: Finished) -> Finished:
+    """What an earlier version kept to be landed, as a submit that says what is to be landed."""
     assert finished.folder is not None
-    client = copy(client)
-    client.project = finished.project
-    word = (finished.request_id or "").partition(".")[0] or None
     commit = git.commit_id(finished.folder, f"refs/heads/{finished.branch}")
-    unlanded = named(finished, {"branch": finished.branch, "commit": commit}) if commit else finished
-    alone = Submit(
-        project=client.project, receipt=finished.receipt, request_id=finished.request_id, data=unlanded.data,
-        summary=unlanded.summary,
-    )  # fmt: skip
-    (would,) = client.preview([alone])
-    if isinstance(would, Outcome) and would.outcome in ("VALIDATING", "REVIEW", "INVALID_OUTPUT"):
-        return client.do(alone)
-    try:
-        return land.land(
-            client,
-            finished.receipt,
-            finished.folder,
-            source=finished.branch,
-            onto=finished.onto,
-            summary=finished.summary,
-            result=finished.data,
-            word=word,
-        ).outcome
-    except land.NothingToLand:
-        return client.submit(finished.receipt, finished.data, finished.summary, finished.request_id)
+    request = LandRequest(commit=commit, onto=finished.onto) if commit and finished.onto else None
+    return structs.replace(finished, what="submit", land=request)

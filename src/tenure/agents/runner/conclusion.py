@@ -2,7 +2,7 @@
 
 | the agent | reported |
 | --- | --- |
-| ended its claim itself | usage only |
+| ended its claim itself | usage only; what it submitted is checked and landed |
 | finished | submit, also where the claim was lost meanwhile: the store decides, and keeps a refused result |
 | was cancelled, or stopped because another agent has the task | usage only |
 | was stopped by a pause, or with the runner | a checkpoint, then release: no attempt is lost |
@@ -16,6 +16,7 @@ import re
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,17 +28,19 @@ from tenure.agents.runner.shared import AttemptEnd
 from tenure.core import limits
 from tenure.core.commands import Totals
 from tenure.core.errors import PASSING, InvalidInput, NotFound, TenureError
-from tenure.core.lifecycle import spoken
+from tenure.core.land_request import JUDGE, LandRequest
+from tenure.core.lifecycle import COMPLETED, VALIDATING, spoken
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
 from tenure.core.redaction import without_secrets
-from tenure.core.safe_text import shell_word, storable
+from tenure.core.safe_text import storable
 from tenure.core.validation import BEFORE, NONE, validator_of
 from tenure.processes.supervisor import Ended
 
 if TYPE_CHECKING:
     from tenure.agents.runner.attempt import Attempt
+    from tenure.agents.runner.held_claim import OwnEnding
 
 MOST_TEXT = limits.AGENT_MESSAGE
 MOST_SUMMARY = limits.SUMMARY
@@ -64,7 +67,7 @@ def _conclude(attempt: Attempt, ended: Ended, output: AgentOutput) -> AttemptEnd
     claim = attempt.claim
     if claim.own_ending is not None:
         attempt.try_to(attempt.report_usage)
-        return _done(attempt, claim.own_ending.what, claim.own_ending.sentence)
+        return _settled(attempt, claim.own_ending)
     failure = failure_of(ended, output, is_namespace=attempt.options.bwrap is not None)
     if failure is None and attempt.options.cli.type != GENERIC and not did_anything(output, attempt.usage()):
         failure = Failure("environment", f"{attempt.options.cli.program} ended without a message and used no tokens")
@@ -148,7 +151,7 @@ def _submit(attempt: Attempt, output: AgentOutput) -> AttemptEnd:
     if outcome is not None and outcome.outcome == "INVALID_OUTPUT":
         return _fail(attempt, Failure("invalid_output", outcome.message))
     if outcome is not None and outcome.outcome == "VALIDATING":
-        return _validated(attempt, outcome)
+        return _validated(attempt, outcome, (outcome.validation or {}).get("phase", JUDGE))
     if outcome is not None and outcome.outcome == "CHANGED":
         return _outdated(attempt, output, outcome)
     if outcome is not None and not outcome.ok and attempt.claim.stop is not None:
@@ -164,11 +167,25 @@ def _outdated(attempt: Attempt, output: AgentOutput, refused: Outcome) -> Attemp
     return _reported(attempt, _stopped(attempt, "the description was changed"), "released")
 
 
-def _validated(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
-    """Validate at once, while the worktree is there; a check that cannot run here is left to other processes."""
+def _settled(attempt: Attempt, own: OwnEnding) -> AttemptEnd:
+    """The agent has ended its claim: a result that it submitted is checked and landed as one of the runner is."""
+    submitted: Mapping[str, Any] = {}
+    if own.what == "completed":
+        with suppress(TenureError):
+            submitted = attempt.client.show(attempt.claim.id)
+    check: Mapping[str, Any] = submitted.get("validation") or {}
+    if submitted.get("state") != VALIDATING or check.get("generation") != attempt.claim.generation:
+        return _done(attempt, own.what, own.sentence)
+    return _validated(attempt, Outcome(outcome="VALIDATING", state=VALIDATING), check["phase"])
+
+
+def _validated(attempt: Attempt, submitted: Outcome, phase: str) -> AttemptEnd:
+    """Check and land at once, while the worktree is there; what cannot be done here is left to other processes."""
+    attempt.claim.close()  # the claim has ended: there is nothing to renew
+    if phase != JUDGE:
+        return _landed(attempt, submitted)
     from tenure.agents.result_checker import ResultChecker, tools_for, verdict_outcome
 
-    attempt.claim.close()  # the claim has ended: there is nothing to renew
     options = attempt.options
     checker = ResultChecker(
         attempt.checker,
@@ -181,41 +198,59 @@ def _validated(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
     except TenureError as error:
         checked = error.message
     if isinstance(checked, str):
-        attempt.say(f"{attempt.key}: submitted; {checked}")
-        _say_unlanded(attempt)
-        return _done(attempt, "validating", checked)
+        return _waits(attempt, checked)
     outcome = replace(verdict_outcome(submitted, checked), usage=submitted.usage)
-    if outcome.outcome == "ACCEPTED":
-        _say_unlanded(attempt)
     if outcome.outcome == "INVALID_OUTPUT":
         return _reported(attempt, replace(outcome, outcome="OK"), "failed", Failure("invalid_output", outcome.message))
+    if outcome.outcome != "ACCEPTED" and checked.verdict is not None and checked.verdict.ok and checked.outcome.ok:
+        return _landed(attempt, outcome)
     return _reported(attempt, outcome, "completed" if outcome.outcome == "ACCEPTED" else "validating")
 
 
-def _say_unlanded(attempt: Attempt) -> None:
-    """Nothing lands before its verdict: the commits stay on the branch of the worktree."""
+def _landed(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
+    """The result has passed: its commit is put on its branch, by this process or by another that took it before."""
+    from tenure.agents.landings import LANDED, REFUSED
+
+    try:
+        done = attempt.shared.lander(attempt.checker).land(attempt.claim.id)
+        state = done.outcome.state if done is not None else attempt.client.show(attempt.claim.id)["state"]
+    except TenureError as error:
+        return _waits(attempt, f"not landed yet: {error.message}")
+    if done is not None and done.what == REFUSED:
+        attempt.say(f"{attempt.key}: it is {spoken(state or '')} now")
+        return _done(attempt, "failed", done.message, Failure(done.error_class or "task", done.message))
+    if state == COMPLETED and (done is None or done.what == LANDED):
+        return _reported(attempt, Outcome(outcome="ACCEPTED", usage=submitted.usage), "completed")
+    return _done(attempt, "validating", done.message if done is not None else "it waits to be landed")
+
+
+def _waits(attempt: Attempt, why: str) -> AttemptEnd:
+    """Nothing lands before its verdict: the commits stay on the branch of the worktree, and the result names them."""
     tree = attempt.tree
-    if not attempt.options.land or tree is None or not (count := tree.commits()):
-        return
-    said = f"{count} commit{'' if count == 1 else 's'} on {tree.branch}"
-    attempt.say(
-        f"{attempt.key}: not landed before its verdict: {said}; once accepted: git merge {shell_word(tree.branch)}"
-    )
+    count = tree.commits() if attempt.options.land and tree is not None else 0
+    said = f"; {count} commit{'' if count == 1 else 's'} on {tree.branch} until then" if count and tree else ""
+    attempt.say(f"{attempt.key}: submitted; {why}{said}")
+    return _done(attempt, "validating", why)
 
 
 def _committed(attempt: Attempt, data: Any, summary: str) -> dict[str, Any]:
-    """The fields of a submit that names the commits of a worktree, or lands them first."""
-    assert attempt.tree is not None
-    where = attempt.tree.commit(f"{attempt.task.get('ref', attempt.key)}: {attempt.task['title']}\n\n{summary}\n")
-    judged = is_judged(attempt.task)
-    if attempt.options.land:
-        at = {"folder": attempt.options.folder, "branch": attempt.tree.branch, "onto": attempt.tree.made.onto}
-        return {"what": "land", "judged": judged, **at}
-    counted = attempt.tree.changed()
-    result = Finished(what="submit", project="", key="", receipt="", data=data, summary=summary, judged=judged)
+    """The fields of a submit that names the commits of a worktree, and asks for them to be landed."""
+    tree, land = attempt.tree, None
+    assert tree is not None
+    where = tree.commit(f"{attempt.task.get('ref', attempt.key)}: {attempt.task['title']}\n\n{summary}\n")
+    if attempt.options.land and tree.commits():
+        from tenure.agents.land import no_target
+
+        land = LandRequest(commit=where["commit"], onto=tree.made.onto or no_target())
+        where = where | {"branch": land.onto}  # where they are once the result counts
+    counted = tree.changed()
+    result = Finished(
+        what="submit", project="", key="", receipt="", data=data, summary=summary, judged=is_judged(attempt.task)
+    )
     submitted = named(result, where)
     return {
         "data": submitted.data, "summary": submitted.summary, "lines": counted.lines, "test_files": counted.test_files,
+        "land": land,
     }  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """The outbox of the runners: a file is written before the first try, and its runner handles it as long as it runs.
 
-Files that an earlier version left in `.tenure/outbox` are found and sent too. Work that is to be landed is landed.
-"""
+Files that an earlier version left in `.tenure/outbox` are found and sent too."""
 
 from __future__ import annotations
 
@@ -17,20 +16,17 @@ from tenure.client import Client, outbox
 from tenure.client.outbox import Finished, Sent, is_unknown
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
-from tenure.core.records import replace
 
 __all__ = ["Finished", "Outbox", "Sent", "is_unknown", "named", "send"]
 
 
 def send(client: Client, finished: Finished) -> Outcome:
-    """As for any finished work; work that is to be landed is landed first."""
-    if finished.what != "land":
-        return outbox.send(client, finished)
-    from tenure.agents.runner.claim_worktree import land
+    """As for any finished work. What an earlier version kept to be landed is submitted with what is to be landed."""
+    if finished.what == "land":
+        from tenure.agents.runner.claim_worktree import with_request
 
-    booked = outbox.send_usage(client, finished)
-    outcome = land(client, finished)
-    return outcome if outcome.usage else replace(outcome, usage=booked)
+        finished = with_request(finished)
+    return outbox.send(client, finished)
 
 
 def named(finished: Finished, at: Mapping[str, Any]) -> Finished:

@@ -45,7 +45,10 @@ class Runner:
         self.client = speaking(client, options.name, name)
         self.slots = [Slot(self.shared, client, number + 1) for number in range(options.slots)]
         self._validating = ValidationThread(
-            client, lambda: tools_for(options.folder, options.environ), say=self.shared.say
+            client,
+            lambda: tools_for(options.folder, options.environ),
+            say=self.shared.say,
+            lander=self.shared.lander(client),
         )
         self._interrupts = 0
         self._is_terminated = False

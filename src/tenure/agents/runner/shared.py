@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.agents.runner.clis.cli import Cli
 from tenure.agents.runner.outbox import Outbox
@@ -18,6 +18,10 @@ from tenure.core.outcomes import Outcome
 from tenure.core.retry import TROUBLES_IN_A_ROW
 from tenure.core.task_secrets import Hidden
 from tenure.process_table import described
+
+if TYPE_CHECKING:
+    from tenure.agents.landings import Lander
+    from tenure.client import Client
 
 FOREVER, UNTIL_EMPTY, ONCE = "forever", "until empty", "once"
 MOST_REMEMBERED = limits.RUN_SUMMARY
@@ -97,12 +101,26 @@ class Shared:
         self.unknown: set[str] = set()  # models of claims that the agent does not know; not used again
         self._given: dict[str, None] = {}  # secrets of the tasks of its agents, the latest last
         self._say = say
+        self._lander: Lander | None = None
         self._mutex = threading.Lock()
         self._tickets = options.most_tasks
         self._troubled: str | None = None
         self._troubles = 0  # in a row, of all agents
         self._cool_until = 0.0
         self._limits = 0  # rate limits in a row
+
+    def lander(self, client: Client) -> Lander:
+        """Lands what waits in this repository, one result at a time; for the user who started the runner."""
+        from tenure.agents.landings import Lander
+        from tenure.agents.result_checker import tools_for
+
+        with self._mutex:
+            if self._lander is None:
+                folder, environ = self.options.folder, self.options.environ
+                self._lander = Lander(
+                    client, folder, lambda: tools_for(folder, environ), mutex=threading.Lock(), say=self.say
+                )
+            return self._lander
 
     def say(self, text: str) -> None:
         with self._mutex:

@@ -19,6 +19,7 @@ from tenure.core import lifecycle, limits, runners
 from tenure.core.commands import Principal
 from tenure.core.errors import PASSING, TenureError
 from tenure.core.ids import fitted_name
+from tenure.core.land_request import JUDGE
 from tenure.core.outcomes import Outcome
 from tenure.process_table import described
 from tenure.processes.supervisor import Supervisor
@@ -182,7 +183,9 @@ class Slot(threading.Thread):
         states: dict[str, int] = status["tasks"]
         if any(_counted(states, names) != outcome.counts.get(what, 0) for what, names in lifecycle.PASSED_OVER.items()):
             return False  # others have changed something since the claim: it is asked again
-        if states.get("validating") and self._is_checked_here(status["validations"]):
+        if states.get("validating") and (
+            self._is_checked_here(status["validations"]) or self.shared.lander(self.checker).waits()
+        ):
             return False
         if any(states.get(state) for state in UNSETTLED) or any(map(outcome.counts.get, TEMPORARY)):
             return False
@@ -201,7 +204,8 @@ class Slot(threading.Thread):
         if self.checker.principal.role == "agent":
             return False  # a runner started from an agent's session gives no verdicts
         checker = ResultChecker(self.checker, tools_for(self.options.folder, self.options.environ))
-        return any(checker.obstacle(one) is None for one in self.client.validations(limits.LISTED))
+        waiting = (one for one in self.client.validations(limits.LISTED) if one["phase"] == JUDGE)
+        return any(checker.obstacle(one) is None for one in waiting)
 
     def _is_drained(self) -> bool:
         return any(a["name"] == self.agent and a["status"] == "draining" for a in self.client.agents())

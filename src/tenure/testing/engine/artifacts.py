@@ -273,7 +273,7 @@ class Artifacts(Stage):
         for name in ("b.txt", "a.txt", rules.TRANSCRIPT):
             give(scene, receipt, name, name.encode())
         scene.submit(receipt)
-        granted = scene.claim(after)
+        granted = scene.claim(after, "bo")
         entry = (granted.inputs or {})[key]
         assert names(entry["artifacts"]) == [("a.txt", 1), ("b.txt", 1)]
         assert entry["artifacts"][0]["ref"] == f"artifact:{key}/a.txt"
