@@ -91,6 +91,8 @@ HARNESSES = {
     "loop on PostgreSQL": "--store postgres",
     "webhooks": "",
     "hanging sink": "",
+    "alerts": "",
+    "alerts of a server with workers": "--workers 2",
     "notices": "",
     "clusters": "",
 }

@@ -190,6 +190,12 @@ SETTINGS: dict[str, Setting] = {
         "the claim that names the tenant or tenants of a JWT, without that prefix; a JWT that does not name the tenant "
         "is good for its members alone",
     ),
+    "serve.metrics_token": Setting(
+        str,
+        None,
+        "the file with a token for `/metrics` alone, of at least 32 characters: it needs no store, and the file is "
+        "read at each use",
+    ),
     "serve.store_wait": Setting(
         Seconds,
         limits.STORE_START_WAIT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
@@ -175,6 +176,23 @@ def boot_id() -> str:
 
 def host() -> str:
     return os.uname().nodename
+
+
+class _Called:
+    what = "python"  # a program that uses the SDK
+
+
+def call(what: str) -> None:
+    """Say what runs in this process: a verb of the command line, or a worker."""
+    _Called.what = what
+
+
+def called() -> str:
+    """What an operator of a database server sees of this process: what runs here, and on which host.
+
+    One word of ASCII, of at most 63 characters: PostgreSQL cuts longer ones, and Valkey refuses a space.
+    """
+    return re.sub(r"[^\w.@-]", "-", f"tenure-{_Called.what}@{host()}", flags=re.ASCII)[:63]
 
 
 def as_claimed(process: Process) -> commands.Process:

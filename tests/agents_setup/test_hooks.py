@@ -151,6 +151,18 @@ def test_a_stale_generation_is_reported_once_and_its_receipt_has_ended(agent: Ag
     assert agent("PostToolUse") == {}
 
 
+@pytest.mark.parametrize("verb", ["submit", "release", "fail"])
+def test_a_claim_that_the_session_is_about_to_put_away_is_not_called_stale(
+    agent: Agent, owner: Client, verb: str
+) -> None:
+    """The command has its answer, and its process has not yet written that down when the hook renews."""
+    owner.add("Write the parser")
+    receipt = agent.claim()
+    getattr(agent.client(), verb)(receipt, *(["x"] if verb != "release" else []))
+    assert len(agent.receipts.live()) == 1
+    assert "stale" not in json.dumps(agent("PostToolUse"))
+
+
 def test_an_expired_lease_is_reported_once_with_the_next_step(
     agent: Agent, owner: Client, hours_pass: Callable[[float], None]
 ) -> None:

@@ -30,7 +30,7 @@ def test_a_webhook_from_its_secret_to_its_end(tenure: Tenure) -> None:
     for words in (("set", "ci", URL, "--on", "task.completed", "--where", "event.track=B"), ("show", "ci"), ("list",)):
         assert secret not in tenure("webhook", *words, "--json").out
     assert 'where event.track is "B"' in tenure("webhook", "show", "ci").out
-    assert "nothing is sent: start `tenure daemon`" in tenure("webhook", "list").out
+    assert "nothing is sent: `tenure serve`" in tenure("webhook", "list").out
     assert "webhook.test is on its way" in tenure("webhook", "test", "ci").out
     assert tenure("webhook", "log", "ci").out == "no deliveries\n"
     assert "paused, to" in tenure("webhook", "pause", "ci", "-m", "holidays").out

@@ -24,7 +24,7 @@ def spawned(tenure: Tenure) -> None:
 def test_a_pool_from_its_first_setting_to_its_end(tenure: Tenure) -> None:
     made = tenure("pool", "set", "coders", "--agent", "claude", "--size", "3", "--type", "code", "--json")
     assert (made.code, made.json["outcome"], made.json["pool"]["size"]) == (0, "CREATED", 3)
-    assert "nothing is started: start `tenure serve`" in tenure("pool", "list").out
+    assert "nothing is started: `tenure serve`" in tenure("pool", "list").out
     assert "updated, ok: 0 of 5 claude by local" in tenure("pool", "set", "coders", "--size", "5").out
     shown = tenure("pool", "show", "coders")
     assert "types code" in shown.out

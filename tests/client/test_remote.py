@@ -363,8 +363,9 @@ def test_an_async_client_sends_again_and_gives_up_just_so(monkeypatch: pytest.Mo
                 with pytest.raises(StoreUnavailable):
                     await client.tasks()
         async with AsyncClient(f"http://127.0.0.1:{free_port()}") as client:
-            with pytest.raises(StoreUnavailable, match="cannot be reached"):
+            with pytest.raises(StoreUnavailable, match=r"cannot be reached.*; it was tried for 0\.3 s") as refused:
                 await client.note("A-001", "x")
+            assert "call it again: nothing was done" in (refused.value.hint or "")
         async with AsyncClient("http://nowhere.invalid") as client:
             with pytest.raises(StoreUnavailable):
                 await client.tasks()

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from tenure import Client, Context, Worker
+from tenure.client.worker.attempt import Attempt
+from tenure.client.worker.functions import handler_of
 from tenure.client.worker.held_claim import HeldClaim
+from tenure.core import commands as c
 from tenure.core.errors import InvalidInput
 from tests.client.test_worker import PATIENCE, running, until
 from tests.sampling import places
@@ -76,3 +79,44 @@ def test_a_claim_that_is_lost_is_claimed_again_with_the_lease_of_the_moment(tmp_
 def test_another_word_is_refused_when_the_worker_is_made(lease: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is not a duration"):
         Worker(str(tmp_path / "store.db"), "shop", lease=lease)
+
+
+@pytest.mark.parametrize("ends", ["returns", "fails", "asks"])
+def test_a_renewal_that_overtakes_the_answer_to_the_end_of_its_claim_stops_nothing(
+    ends: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The renewal is sent after the store has accepted the result, and before the worker knows that."""
+    with Client(str(tmp_path / "store.db"), "shop", agent="mia", create=True) as mia:
+        mia.init()
+        mia.add("Work")
+        attempt = Attempt(mia, mia.claim("A-001"), 300.0, (), None, threading.Event())
+        do = mia.do
+
+        def overtaken(command: c.Command, **more: Any) -> Any:
+            outcome = do(command, **more)
+            if isinstance(command, (c.Submit, c.Fail, c.Ask)):
+                receipt = attempt.claim.receipt
+                attempt.claim.renewed(receipt, do(c.Renew(project="shop", receipt=receipt)))
+            return outcome
+
+        def work(ctx: Context) -> int:
+            if ends == "fails":
+                raise ValueError("broken")
+            if ends == "asks":
+                ctx.ask("which one?")
+            return 1
+
+        monkeypatch.setattr(mia, "do", overtaken)
+        attempt.run(handler_of(work))
+        assert not attempt.claim.is_cancelled
+        assert "stop" not in caplog.text
+
+
+def test_a_claim_that_its_holder_ended_elsewhere_stops_the_function(tmp_path: Path) -> None:
+    with Client(str(tmp_path / "store.db"), "shop", agent="mia", create=True) as mia:
+        mia.init()
+        mia.add("Work")
+        held = HeldClaim(mia, mia.claim("A-001"), 300.0, lambda: None)
+        mia.submit(held.receipt, "by hand")
+        held.renewed(held.receipt, mia.do(c.Renew(project="shop", receipt=held.receipt)))
+        assert held.is_cancelled

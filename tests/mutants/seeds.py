@@ -26,6 +26,7 @@ from tests.mutants.seeds_of_mariadb import MARIADB
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
+from tests.mutants.seeds_of_outages import OUTAGES
 from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_pools import POOLS
 from tests.mutants.seeds_of_postgres import POSTGRES
@@ -56,6 +57,7 @@ from tests.mutants.seeds_of_workers import WORKERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
+    *OUTAGES,
     *ACTORS,
     *ASSIGNMENT,
     *AUDIT,

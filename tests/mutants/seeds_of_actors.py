@@ -174,9 +174,9 @@ ACTORS = (
     ),
     Mutant(
         "actors: the access log hides whose credential was refused",
-        "server/auth/authenticator.py",
-        "                scope[CALLER] = callers[-1]\n",
-        "                pass\n",
+        "server/auth/request_source.py",
+        "            scope[CALLER] = callers[-1]\n",
+        "            pass\n",
         f"{ACCESS}::test_a_line_names_who_is_refused_and_in_whose_name_an_agents_key_was_made",
     ),
     Mutant(

@@ -200,8 +200,8 @@ CHILDREN = (
     Mutant(
         "landings: what a holder reports is shown as seen",
         "engine/verbs/land.py",
-        '{"reported": not by_a_runner}',
-        '{"reported": False}',
+        "reported = not by_a_runner and not _is_of_taker(work, row)",
+        "reported = False",
         f"{MEMORY}::test_what_a_holder_says_of_a_branch_is_shown_as_said",
     ),
     Mutant(
@@ -255,9 +255,9 @@ CHILDREN = (
     ),
     Mutant(
         "hints: a branch in a command is not quoted",
-        "agents/runner/conclusion.py",
-        "git merge {shell_word(tree.branch)}",
-        "git merge {tree.branch}",
+        "cli/worktrees.py",
+        "tenure land {shell_word(one['key'])}",
+        "tenure land {one['key']}",
         "tests/test_hints.py::test_every_value_in_a_command_to_be_copied_is_quoted",
     ),
 )

@@ -8,6 +8,10 @@ RULES = "core/validation.py"
 DECIDING = "engine/checks/validation_verbs.py"
 RECORDING = "engine/checks/landing.py"
 ROLES = "core/roles.py"
+LANDING = "agents/land.py"
+TAKING = "agents/landings.py"
+LANDERS = "tests/worktrees/test_landings.py"
+OWN = "tests/runner/test_own_submits.py"
 
 LANDING_PHASE = (
     Mutant(
@@ -136,5 +140,103 @@ LANDING_PHASE = (
         "!= validation.NONE or validation.is_submitted(task),",
         "!= validation.NONE,",
         "test_an_edit_of_its_title_leaves_the_result_as_it_is",
+    ),
+    Mutant(
+        "landing: what a person paused is submitted to be landed",
+        "engine/verbs/submit.py",
+        "        if is_paused and not claims.is_late_landing_open(hold.task, hold.claim):",
+        "        if False:",
+        "test_what_a_person_paused_while_it_was_held_is_not_submitted_to_be_landed",
+    ),
+    Mutant(
+        "landing: work that is on the branch is merged again",
+        LANDING,
+        "        if not git.is_ancestor(self.folder, self.work.commit, tip):\n            return None\n        merge =",
+        "        if True:\n            return None\n        merge =",
+        f"{LANDERS}::test_work_that_a_person_merged_by_hand_is_accepted",
+    ),
+    Mutant(
+        "landing: the swap ignores the fence",
+        LANDING,
+        "changes = [self.fence.verified, f",
+        "changes = [f",
+        f"{LANDERS}::test_who_gives_up_a_landing_has_fenced_the_earlier_lander_off",
+    ),
+    Mutant(
+        "landing: who has no fence gives up what was recorded",
+        TAKING,
+        "if was_recorded and not is_fenced:",
+        "if False:",
+        f"{LANDERS}::test_who_cannot_take_the_fence_does_not_give_a_recorded_landing_up",
+    ),
+    Mutant(
+        "landing: a clone settles what another repository has recorded",
+        TAKING,
+        'return not recorded or any(git.commit_id(self.folder, each["new"]) for each in recorded)',
+        "return True",
+        f"{LANDERS}::test_a_clone_leaves_a_recorded_landing_to_the_repository_that_has_the_merge",
+    ),
+    Mutant(
+        "landing: any branch is landed on unasked",
+        TAKING,
+        'record.onto) == (self.client.project, one["task"], one["land"]["onto"])',
+        'True) == (self.client.project, one["task"], True)',
+        f"{LANDERS}::test_only_what_a_worktree_here_was_made_for_is_landed_unasked",
+    ),
+    Mutant(
+        "landing: a checkout in the way is a try",
+        TAKING,
+        "error.message, after, blocked=is_blocked)",
+        "error.message, after)",
+        f"{LANDERS}::test_a_checkout_in_the_way_costs_nothing_and_lands_once_it_is_free",
+    ),
+    Mutant(
+        "landing: a conflict is refused output",
+        TAKING,
+        "[why], conflict=True)",
+        "[why])",
+        f"{LANDERS}::test_a_conflict_gives_the_work_back_and_names_files_and_commit",
+    ),
+    Mutant(
+        "landing: a branch that has moved is not checked again",
+        TAKING,
+        'details.get("base") != old:',
+        "False:",
+        f"{LANDERS}::test_a_branch_that_has_moved_is_checked_again_before_it_is_moved",
+    ),
+    Mutant(
+        "landing: a machine checks what a person has approved",
+        TAKING,
+        'details.get("commit") and details.get("base") != old:',
+        'details.get("base") != old:',
+        f"{LANDERS}::test_the_verdict_of_a_person_stands_when_the_branch_has_moved",
+    ),
+    Mutant(
+        "landing: a check sees the work alone",
+        "agents/result_checker.py",
+        "        if not land or self.tools.root is None",
+        "        if True or self.tools.root is None",
+        f"{LANDERS}::test_a_check_runs_in_the_merge_and_its_verdict_names_what_it_saw",
+    ),
+    Mutant(
+        "landing: the runner forgets to ask for it",
+        "agents/runner/conclusion.py",
+        '        "land": land,\n',
+        "",
+        f"{OWN}::test_an_output_that_the_contract_accepts_is_landed",
+    ),
+    Mutant(
+        "landing: what an agent left uncommitted is not submitted",
+        "agents/runner_submits.py",
+        "    worktrees.commit_all(path, merge_message(task, summary))\n",
+        "",
+        f"{OWN}::test_an_agent_that_calls_done_submits_its_commits_and_they_are_on_main_for_the_next_task[land]",
+    ),
+    Mutant(
+        "landing: a later run leaves what waits",
+        "agents/runner/runner.py",
+        "            lander=self.shared.lander(client),\n",
+        "",
+        f"{OWN}::test_a_later_run_lands_what_was_approved_when_its_runner_had_gone",
     ),
 )

@@ -74,8 +74,8 @@ MOVES = (
     Mutant(
         "moves: an edit leaks reservations",
         "engine/runtime/effects.py",
-        "if before.reserved and before.state in HELD",
-        "if after.guarded and before.state in HELD",
+        "if _may_reserve(before) and after.state not in HELD:",
+        "if after.guarded and before.state in HELD and after.state not in HELD:",
         "test_an_edit_does_not_leak_what_the_claim_reserved[submit]",
     ),
     Mutant(

@@ -82,9 +82,9 @@ SETTINGS = (
     ),
     Mutant(
         "settings: agents inherit the operator's file",
-        "core/sealed.py",
-        '(MASTER_KEY, "TENURE_CONFIG")',
-        "MASTER_KEY",
+        "core/child_environments.py",
+        '_PLACE = {"TENURE_URL", ',
+        '_PLACE = {"TENURE_URL", "TENURE_CONFIG", ',
         f"{FILES}::test_children_do_not_inherit_it",
     ),
     Mutant(

@@ -203,7 +203,7 @@ SIGNING_IN = (
     ),
     Mutant(
         "gate: keys over plain HTTP",
-        "server/auth/authenticator.py",
+        "server/auth/request_source.py",
         "if not source.is_private:",
         "if False:",
         f"{TEST_TOKENS}::test_a_token_over_plain_http_is_refused_off_loopback",

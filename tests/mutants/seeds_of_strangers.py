@@ -31,7 +31,7 @@ OF_STRANGERS = (
     Mutant(
         "told: a stranger reads the code of a store's trouble",
         "core/told_errors.py",
-        "(who is not None or error.code in _TO_STRANGERS)",
+        "who is not None or error.code in _TO_STRANGERS",
         "True",
         TOLD,
     ),

@@ -436,9 +436,9 @@ TENANTS = (
     ),
     Mutant(
         "tenant: sign-ins in a store that hangs keep the threads of all",
-        GATE,
-        "self._read_in_thread if lookup.store is self._home.engine.store else self._apart",
-        "self._read_in_thread",
+        "server/auth/lookups.py",
+        "else (self._apart, lookup.tenant)",
+        "else (self._read_in_thread, lookup.tenant)",
         HANGING,
     ),
     Mutant(

@@ -163,8 +163,8 @@ THE_SERVER = (
     Mutant(
         "verdict: the best one may be the author's",
         "engine/checks/validation_verbs.py",
-        "if roles.is_author(work.principal, current_claim(work, task)):",
-        "if False:",
+        "return not roles.is_author(who, claim) if",
+        "return True if",
         "test_a_verdict_is_never_the_authors_by_agent_session_or_key",
     ),
     Mutant(

@@ -109,7 +109,7 @@ def test_work_that_conflicts_is_tried_again_from_the_new_tip(stage: Stage) -> No
     runner.ends()
     assert stage.is_completed(second)
     lost, landed = stage.client.history(second)
-    assert lost["error_class"] == "task"
+    assert lost["error_class"] == "merge_conflict"
     assert "README" in lost["error"]
     assert landed["result_accepted"]
     assert (stage.folder / "README").read_text() == f"{second}\n"

@@ -1,8 +1,7 @@
-"""Under a runner that lands, only the runner submits; and nothing is landed before its verdict."""
+"""Under a runner that lands, the agent's own submission has its commits; and nothing is landed before its verdict."""
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -40,54 +39,56 @@ def tenure(stage: Stage, *words: str) -> str:
     return done.stdout + done.stderr
 
 
-# --- only the runner submits ---
+# --- the agent's own submission ---
 
 
 @pytest.mark.parametrize("words", [("--land", "--until-empty"), ("-n", "2", "--until-empty")], ids=["land", "default"])
-def test_an_agent_that_calls_done_is_refused_and_its_commits_are_on_main_for_the_next_task(
+def test_an_agent_that_calls_done_submits_its_commits_and_they_are_on_main_for_the_next_task(
     stage: Stage, words: tuple[str, ...]
 ) -> None:
     first = stage.add("Write module")
     second = stage.add("Use module", after=[first])
-    stage.do(first, shell=[WRITE], tenure=[DONE, ["submit", *DONE[1:]], ["done", f"{first}@1", *DONE[1:]], ["land"]])
+    stage.do(first, shell=[WRITE, "echo more > c.py"], tenure=[["land"], DONE, DONE])
     stage.do(second, shell=["python3 -c 'import b' > used.txt 2>&1"])
     stage.go()
 
     said = stage.run(*words).ends()
 
-    refusals = calls(stage, first).splitlines()
-    assert [line.split()[:2] for line in refusals if line[:1].isdigit()] == [["7", "DENIED_RUNNER:"]] * 4, refusals
-    assert "the runner submits your last message" in calls(stage, first)
-    assert "while the agent ran" not in said
-    assert {"b.py", "used.txt"} <= set(on_main(stage))
+    answers = [line.split()[:2] for line in calls(stage, first).splitlines() if line[:1].isdigit()]
+    assert answers[0][0] == "7", answers
+    assert [code for code, _ in answers[1:]] == ["0", "0"], answers
+    assert f"{first}: landed on main as" in said
+    assert {"b.py", "c.py", "used.txt"} <= set(on_main(stage))  # what it had not committed, too
     assert (stage.folder / "used.txt").read_text() == ""
-    assert stage.client.show(first)["result"]["summary"] == f"{first} is done"
-    assert stage.lineage(first) == [(1, "COMPLETED", True)]
+    result = stage.client.show(first)["result"]
+    assert result["summary"] == "b.py is committed"
+    assert result["data"]["branch"] == "main"
+    assert stage.lineage(first) == [(1, "SUBMITTED", True)]
 
 
-def test_an_agent_that_calls_the_tool_finish_is_refused_and_its_work_is_landed(stage: Stage) -> None:
+def test_an_agent_that_calls_the_tool_finish_submits_its_commits(stage: Stage) -> None:
     key = stage.add("Write module")
     stage.do(key, shell=[WRITE], finish={"outcome": "done", "summary": "b.py is committed"})
     stage.go()
 
     stage.run("--land", "--once").ends()
 
-    assert "DENIED_RUNNER" in calls(stage, key)
+    assert "DENIED_RUNNER" not in calls(stage, key)
     assert "b.py" in on_main(stage)
-    assert stage.client.show(key)["result"]["summary"] == f"{key} is done"
+    assert stage.client.show(key)["result"]["summary"] == "b.py is committed"
 
 
-def test_an_agent_that_hides_its_environment_is_refused_too(stage: Stage) -> None:
+def test_an_agent_that_hides_its_environment_submits_its_commits_too(stage: Stage) -> None:
     key = stage.add("Write module")
     hidden = "env -u TENURE_PROMPT_FILE -u TENURE_TASK python3 -P -m tenure done -s mine"
     stage.do(key, shell=[WRITE, hidden.replace("python3", sys.executable)])
     stage.go()
     stage.run("--land", "--once").ends()
-    assert stage.client.show(key)["result"]["summary"] == f"{key} is done"
+    assert stage.client.show(key)["result"]["summary"] == "mine"
     assert "b.py" in on_main(stage)
 
 
-def test_a_claim_that_was_lost_and_taken_again_is_the_runners_to_submit(stage: Stage) -> None:
+def test_a_claim_that_was_lost_and_taken_again_submits_the_commits_of_the_same_worktree(stage: Stage) -> None:
     key = stage.add("Write module")
     stage.do(key, shell=[WRITE], tenure=[DONE])
     runner = stage.run("--land", "--once", "--lease", "1")
@@ -98,7 +99,7 @@ def test_a_claim_that_was_lost_and_taken_again_is_the_runners_to_submit(stage: S
     runner.says("claimed again as generation 2")
     stage.go()
     runner.ends()
-    assert "DENIED_RUNNER" in calls(stage, key)
+    assert stage.client.show(key)["result"]["generation"] == 2
     assert "b.py" in on_main(stage)
 
 
@@ -152,29 +153,59 @@ def test_work_that_waits_for_a_review_stays_on_its_branch_and_everything_says_so
     said = stage.run("--land", "--once").ends()
 
     branch = f"tenure/{key}/gen1"
-    assert f"not landed before its verdict: 1 commit on {branch}; once accepted: git merge {branch}" in said
+    assert f"submitted; waiting for review: approve or reject it; 1 commit on {branch} until then" in said
     assert stage.state(key) == "validating"
     assert "made.txt" not in on_main(stage)
     assert stage.git("show", f"{branch}:made.txt") == "1"
     assert not stage.client.show(key).get("landings")
-    for verb in (["status"], ["worktree", "list"]):
-        assert f"{key} waits for its verdict, not landed on main: 1 commit on {branch}" in tenure(stage, *verb)
-    assert "not landed" not in tenure(stage, "todo")
+    assert tenure(stage, "land", key).startswith("tenure: ")  # nobody lands it before its verdict
 
     with Client(str(stage.home / "tenure.db"), "default", agent="ann") as ann:
         ann.approve(key)
-    (landing,) = json.loads(tenure(stage, "todo", "--json"))
-    assert (landing["what"], landing["key"], landing["do"]) == ("landing", key, [f"git merge {branch}"])
-    assert f"git merge {branch}" in tenure(stage, "todo")
-
-    stage.git(*landing["do"][0].split()[1:])
+    assert stage.state(key) == "validating"
+    assert f"{key}: landed on main as" in tenure(stage, "land", key)
+    assert stage.state(key) == "completed"
     assert (stage.folder / "made.txt").read_text() == "1\n"
     assert tenure(stage, "todo") == "nothing waits for a person\n"
     assert tenure(stage, "worktree", "remove", "--ended").startswith("removed ")
 
 
+def test_a_later_run_lands_what_was_approved_when_its_runner_had_gone(stage: Stage) -> None:
+    key = stage.add("Reviewed", output={"validation": "review"})
+    stage.do(key, writes={"made.txt": "1\n"})
+    stage.go()
+    stage.run("--land", "--once").ends()
+    with Client(str(stage.home / "tenure.db"), "default", agent="ann") as ann:
+        ann.approve(key)
+
+    said = stage.run("--until-empty").ends()
+
+    assert f"{key}: landed on main as" in said
+    assert stage.state(key) == "completed"
+    assert "made.txt" in on_main(stage)
+
+
+def test_a_dirty_checkout_blocks_the_landing_and_runs_no_agent_again(stage: Stage) -> None:
+    key = stage.add("Blocked")
+    stage.do(key, writes={"README": "theirs\n"})
+    stage.go()
+    (stage.folder / "README").write_text("mine\n")
+
+    said = stage.run("--land", "--once").ends(None)
+
+    assert "waits to be landed on main" in said
+    assert "README" in said
+    assert stage.state(key) == "validating"
+    assert tenure(stage, "land").startswith(f"{key}: waits to be landed on main")
+    stage.git("checkout", "README")
+    assert f"{key}: landed on main" in tenure(stage, "land")
+    assert (stage.folder / "README").read_text() == "theirs\n"
+    assert stage.lineage(key) == [(1, "SUBMITTED", True)]
+    assert tenure(stage, "land") == "nothing waits to be landed in this repository\n"
+
+
 @pytest.mark.parametrize(("program", "state"), [("true", "completed"), ("false", "dead_lettered")])
-def test_a_test_that_runs_later_decides_before_anything_is_on_main(stage: Stage, program: str, state: str) -> None:
+def test_a_test_that_runs_later_decides_what_comes_to_main(stage: Stage, program: str, state: str) -> None:
     (stage.folder / "tenure.toml").write_text(f'[commands.unit]\nargv = ["{program}"]\n')
     stage.git("add", "-A")
     stage.git("commit", "-qm", "tests")
@@ -184,12 +215,10 @@ def test_a_test_that_runs_later_decides_before_anything_is_on_main(stage: Stage,
     stage.do(key, writes={"made.txt": "1\n"})
     stage.go()
 
-    said = stage.run("--land", "--once").ends(8)
+    stage.run("--land", "--once").ends(0 if state == "completed" else 8)
 
     assert stage.state(key) == state
-    assert "made.txt" not in on_main(stage)
-    assert ("once accepted: git merge" in said) == (state == "completed")
-    assert stage.git("show", f"tenure/{key}/gen1:made.txt") == "1"
+    assert ("made.txt" in on_main(stage)) == (state == "completed")
 
 
 def test_an_output_that_the_contract_refuses_is_not_landed(stage: Stage) -> None:

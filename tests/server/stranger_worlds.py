@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any
 
 from tenure.core import commands as c
@@ -81,13 +82,13 @@ class House(Served):
         """The status that the tenant's own key gets."""
         return self.ask("GET", "/api/v1/me", authorization=f"Bearer {self.keys[name]}").status
 
-    def age(self) -> None:
-        """Let all rows of sign-ins be as old as those that are read again."""
+    def age(self, seconds: float = inf) -> None:
+        """Let all rows of sign-ins be as old as those that are read again; by default as those that are forgotten."""
         authenticator = self.assembly.authenticator
-        authenticator._home_read_at = -1e9
+        authenticator._lookups.home_read_at = -1e9
         for cache in (authenticator._tenant_cache, *(rows.keys for rows in authenticator._tenants.values())):
-            for id in list(cache._known):
-                cache.forget(id)
+            for id, entry in list(cache._known.items()):
+                cache._known[id] = entry._replace(at=entry.at - seconds)
 
     def close(self) -> None:
         self.own.is_away = self.home_store.is_away = False

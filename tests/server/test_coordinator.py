@@ -14,7 +14,8 @@ import pytest
 
 import tenure
 from tenure.client.caller import SystemRandom
-from tenure.core.commands import DefineProject, PausePool, SetPool
+from tenure.core.commands import DefineProject, PausePool, Principal, SetPool
+from tenure.core.errors import SchemaMismatch, StoreCorrupt, StoreUnavailable, TenureError
 from tenure.core.records import Leader, Pool, replace
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
@@ -23,8 +24,10 @@ from tenure.server import coordinator_routes
 from tenure.server.coordinator_routes import CoordinatorEndpoints
 from tenure.server.requests import Request
 from tenure.server.service import Service
+from tenure.server.write_watch import WriteWatch
 from tenure.stores.memory import Memory
 from tenure.stores.port import Change, Transaction
+from tenure.testing.clock import FakeClock
 from tests.sampling import places
 from tests.servers.fixtures import running
 from tests.servers.postgres import PostgresServer, url_of
@@ -237,4 +240,94 @@ async def test_probes_of_a_store_that_hangs_say_so_and_do_not_pile_up(monkeypatc
     assert (await endpoints.ready(request)).status == 200
     answer = await endpoints.coordinator_health(request)
     assert (answer.status, json.loads(answer.body)["active"]) == (503, False)  # nobody leads
+    service.shut()
+
+
+# --- what probes say of the store ---
+
+
+class Failing(Memory):
+    """Its reads, or its writes, fail when a test says so."""
+
+    reads: TenureError | None = None
+    writes: TenureError | None = None
+
+    def begin(self, tenant: str, *, write: bool) -> AbstractContextManager[Transaction]:
+        failure = self.writes if write else self.reads
+        if failure is not None:
+            raise failure
+        return super().begin(tenant, write=write)
+
+
+SECRET = "postgresql://ops@db.internal:5432/work: "
+AWAY, FULL = StoreUnavailable(SECRET + "connection refused"), StoreUnavailable(SECRET + "no space left on device")
+
+
+@pytest.mark.parametrize(
+    ("error", "database", "code"),
+    [
+        (AWAY, "unavailable", "STORE_UNAVAILABLE"),
+        (SchemaMismatch(SECRET + "schema 19"), "other_schema", "SCHEMA_MISMATCH"),
+        (StoreCorrupt(SECRET + "page 7"), "damaged", "STORE_CORRUPT"),
+    ],
+)
+async def test_probes_say_why_the_store_cannot_be_read_and_name_no_place_to_strangers(
+    error: TenureError, database: str, code: str
+) -> None:
+    store = Failing()
+    service = Service(Engine(store, SystemRandom()))
+    store.reads = error
+    for is_owner in (False, True):
+        coordinator = Coordinator(service.engine, "one", lambda: 0.0)
+        endpoints = CoordinatorEndpoints(service, coordinator, is_owner=lambda _, is_owner=is_owner: is_owner)
+        for probe in (endpoints.ready, endpoints.coordinator_health):
+            request = Request({"headers": []}, lambda: None)  # type: ignore[arg-type, return-value]
+            answer = await probe(request)
+            value = json.loads(answer.body)
+            assert answer.status == 503
+            assert ("db.internal" in answer.body.decode()) is is_owner
+            assert value.get("code", code) == code
+            assert value.get("database", database) == database
+            assert value.get("reason") or value["detail"]
+            assert request.cause is error  # for the log
+    service.shut()
+
+
+async def test_failing_writes_are_told_while_reads_work_until_one_succeeds_or_for_a_minute() -> None:
+    now, clock = [0.0], FakeClock()
+    store = Failing(clock=clock)
+    engine = Engine(store, SystemRandom())
+    writes = WriteWatch(lambda: now[0])
+    coordinator = Coordinator(engine, "one", lambda: now[0], cycled=writes.cycled)
+    service = Service(engine)
+    service.observers.append(writes.observe)
+    endpoints = CoordinatorEndpoints(service, coordinator, writes=writes)
+
+    async def told() -> tuple[int, str, str | None]:
+        request = Request({"headers": []}, lambda: None)  # type: ignore[arg-type, return-value]
+        ready = json.loads((await endpoints.ready(request)).body)
+        assert ready["status"] == "ready"
+        assert "db.internal" not in str(ready)
+        value = json.loads((answer := await endpoints.coordinator_health(request)).body)
+        assert ready.get("database", "ok") == value["database"]
+        assert ("reason" in ready) is bool(value["reason"])
+        return answer.status, value["status"], value["database"]
+
+    coordinator.step()
+    assert await told() == (200, "healthy", "ok")
+    store.writes = FULL
+    with pytest.raises(StoreUnavailable):
+        await service.do(DefineProject(project="p"), Principal())
+    assert await told() == (200, "degraded", "read_only")
+    store.writes = None
+    await service.do(DefineProject(project="p"), Principal())
+    assert await told() == (200, "healthy", "ok")
+    store.writes = FULL
+    now[0] += 1000
+    clock.advance(seconds=1000)
+    coordinator.step()  # its lease is over: it stands again
+    coordinator.step()
+    assert (await told())[1:] == ("degraded", "read_only")
+    now[0] += 60
+    assert (await told())[2] == "ok"
     service.shut()

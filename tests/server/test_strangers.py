@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from math import inf
 
 import pytest
 
@@ -44,14 +45,30 @@ def test_every_name_gets_the_same_answer_while_a_tenants_own_store_is_away(house
     assert (house.me("local"), house.me(NEAR)) == (200, 200)
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_every_name_gets_the_same_answer_while_the_home_store_is_away(house: House, known: bool) -> None:
-    if known:
+@pytest.mark.parametrize("age", [None, 60.0, inf])
+def test_every_name_gets_the_same_answer_while_the_home_store_is_away(house: House, age: float | None) -> None:
+    if age is not None:
         assert [house.me(name) for name in ("local", NEAR, FAR)] == [200, 200, 200]
         assert differences(house)[1] == []
     house.home_store.is_away = True
-    house.age()
+    house.age(age or inf)
     assert differences(house, (FAR, NONE, NEAR))[1] == []
+
+
+def test_who_was_known_in_a_tenant_reads_the_metrics_while_its_store_is_away(house: House) -> None:
+    assert house.me(FAR) == 200
+    house.own.is_away = True
+    house.age(60.0)
+    assert house.me(FAR) == 503
+    assert house.ask("GET", "/metrics", authorization=f"Bearer {house.keys[FAR]}").status == 200
+    assert differences(house)[1] == []
+
+
+def test_whom_a_server_does_not_remember_reads_at_the_metrics_what_needs_no_store(house: House) -> None:
+    house.home_store.is_away = True
+    said = json.loads(house.ask("GET", "/metrics", authorization=f"Bearer {house.keys[NEAR]}").body)
+    assert said["detail"].startswith("the store is unavailable, and this server has not checked these credentials")
+    assert "serve.metrics_token" in said["hint"]
 
 
 def test_who_was_known_in_a_tenant_is_told_that_its_store_is_away(house: House) -> None:

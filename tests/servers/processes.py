@@ -39,6 +39,7 @@ PACKAGES = {
     "openssl": "openssl",
     "pgbouncer": "pgbouncer",
     "postgres": "postgresql",
+    "prometheus": "prometheus",
     "promtool": "prometheus",
     "ps": "procps",
     "rabbitmq-server": "rabbitmq-server",

@@ -10,9 +10,12 @@ from urllib.parse import quote
 
 import pytest
 
+from tenure import process_table
 from tenure.core.errors import InvalidInput, OutcomeUnknown, StoreUnavailable
 from tenure.core.records import Agent
 from tenure.stores.mariadb import Mariadb
+from tenure.stores.mariadb.address import parse
+from tenure.stores.mariadb.connection import connect
 from tenure.stores.open_store import may_come_back
 from tenure.stores.open_store import open_store as opened
 from tenure.stores.port import Change
@@ -320,3 +323,15 @@ def test_a_binary_log_that_is_not_synced_is_refused() -> None:
         store = opened(server.place("tenure"))
         write(store, events=[event_of()])
         store.close()
+
+
+def test_a_new_connection_says_what_runs_and_on_which_host(
+    mariadb: MariadbServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name of any characters is one word; the server shows it where its performance_schema is on."""
+    monkeypatch.setattr(process_table._Called, "what", "pool set")
+    monkeypatch.setattr(process_table, "host", lambda: "büro 7." + "x" * 80)
+    assert process_table.called() == ("tenure-pool-set@b-ro-7." + "x" * 80)[:63]
+    connection = connect(parse(url_of(tmp_path)), wait=5.0, silence=5.0, database=False)
+    assert connection._raw._connect_attrs["program_name"] == process_table.called()
+    connection.close()

@@ -129,7 +129,7 @@ def test_processes_at_work_are_refused_and_nothing_is_lost_or_written(url: str, 
         assert {type(error) for error in worker.refusals} == {SchemaMismatch}
         for error in worker.refusals:
             assert (error.code, error.definite) == ("SCHEMA_MISMATCH", True)
-            assert f"brought to schema {upgraded.schema} while this process ran" in error.message
+            assert f"upgraded while this process ran: it needs schema {upgraded.schema} or later" in error.message
             assert "newer version" in (error.hint or "")
             assert "estore" not in f"{error.message} {error.hint}"
         worker.store.close()

@@ -148,7 +148,7 @@ def test_who_meets_tables_of_a_newer_program_is_told_to_start_again(postgres: Po
     ):  # fmt: skip
         with pytest.raises(SchemaMismatch) as refusal:
             ask()
-        assert "brought to schema 99" in refusal.value.message
+        assert "needs schema 99 or later" in refusal.value.message
         assert "newer version" in (refusal.value.hint or "")
     store.close()
 

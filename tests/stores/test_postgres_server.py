@@ -14,6 +14,7 @@ from tenure.core import commands as c
 from tenure.core.errors import Conflict, InvalidInput, OutcomeUnknown, StoreUnavailable
 from tenure.core.records import Agent, Task, replace
 from tenure.engine import Context, Engine
+from tenure.process_table import called
 from tenure.stores.open_store import open_store as opened
 from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres
@@ -89,6 +90,11 @@ def test_idle_connections_that_died_are_not_noticed_by_callers(
     assert admin.all(kill)
     assert store.mark("local") == 0
     store.close()
+
+
+def test_the_server_sees_what_runs_and_on_which_host(store: Postgres, admin: Connection) -> None:
+    ((pid,),) = store._read("SELECT pg_backend_pid()", ())
+    assert admin.all("SELECT application_name FROM pg_stat_activity WHERE pid = ?", [pid]) == [(called(),)]
 
 
 def test_a_connection_lost_before_the_commit_is_definite_and_leaves_nothing(store: Postgres, admin: Connection) -> None:

@@ -14,6 +14,7 @@ from tenure.core import commands as c
 from tenure.core.errors import Conflict, InvalidInput, OutcomeUnknown, StoreError, StoreUnavailable
 from tenure.core.records import Agent, replace
 from tenure.engine import Engine
+from tenure.process_table import called
 from tenure.stores.open_store import may_come_back, open_store
 from tenure.stores.port import DURABLE, Change
 from tenure.stores.valkey import Valkey, transaction
@@ -62,6 +63,13 @@ def epoch_of(store: Valkey, tenant: str = "local") -> str:
 
 def add_bo(store: Valkey) -> None:
     add(store, row_of(Agent, project="p", id="bo"))
+
+
+def test_the_server_sees_what_runs_and_on_which_host(servers: Servers) -> None:
+    server = servers()
+    store = Valkey(server.place("named"))
+    assert called() in {client["name"] for client in redis.Redis(port=server.port).client_list()}
+    store.close()
 
 
 # --- starting again, and promotion ---

@@ -209,3 +209,12 @@ def test_a_forged_receipt_lands_nothing(repository: Repository, ann: Agent) -> N
     landed = bo.land(ann.tree.path)
     assert (landed.outcome.outcome, landed.commit) == ("SESSION_MISMATCH", None)
     assert "parser.py" not in repository.files()
+
+
+def test_work_that_a_budget_has_paused_is_landed(repository: Repository, ann: Agent) -> None:
+    ann.commit("parser.py", "x\n")
+    ann.client.set_budget("project", usd="1", default_estimate="1")
+    ann.client.usage(ann.receipt, "x", cost_usd="1.04")
+    assert ann.client.show(ann.key)["state"] == "paused"
+    assert ann.land().outcome.outcome == "ACCEPTED"
+    assert "parser.py" in repository.files()

@@ -131,6 +131,26 @@ def test_another_repository_has_nothing_to_land(stage: Stage, tmp_path: Path) ->
     assert (lander.waiting(), lander.land(stage.key)) == ([], None)
 
 
+def test_what_waits_for_its_verdict_is_not_landed(repository: Repository) -> None:
+    stage = Stage(repository, TESTS)
+    assert (stage.lander().waiting(), stage.lander().land(stage.key), stage.on_main()) == ([], None, False)
+
+
+def test_a_clone_leaves_a_recorded_landing_to_the_repository_that_has_the_merge(stage: Stage, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    stage.repository.git("clone", "-q", "--mirror", str(stage.repository.path / ".git"), str(clone / ".git"))
+    stage.repository.git("config", "core.bare", "false", at=clone)
+    first = stage.lander(kind=Judged)
+    after(first, "land", killed)
+    elsewhere = Lander(stage.client, str(clone))
+    assert len(elsewhere.waiting()) == 1
+    with pytest.raises(KilledHere):
+        land(stage, first)
+    stage.lapse()
+    assert (elsewhere.waiting(), elsewhere.land(stage.key)) == ([], None)
+    assert land(stage).what == "landed"
+
+
 # --- what is in the way ---------------------------------------------------------------------------------------
 
 
@@ -438,6 +458,6 @@ def test_a_tree_for_a_check_is_the_work_itself_while_the_branch_has_not_moved(st
         assert os.path.realpath(found.tree) == os.path.realpath(stage.author.tree.path)
     stage.repository.commit("lexer.py", "y\n")
     with merged(folder, one["land"]) as found:
-        assert {"lexer.py", "parser.py"} <= set(os.listdir(found.tree))
+        assert {"lexer.py", "parser.py"} <= {file.name for file in Path(found.tree).iterdir()}
         made = found.tree
-    assert not os.path.exists(made)
+    assert not Path(made).exists()

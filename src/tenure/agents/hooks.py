@@ -214,6 +214,7 @@ def _after_tool(call: Call) -> dict[str, Any]:
     held = call.receipts.live()
     with call.client() as client:
         outcomes, mail = _renew(client, held)
+        own = {kept.name for kept, outcome in outcomes if _is_own_ending(client, kept, outcome.outcome)}
         _report_usage(call, client, held)
         text = _primed(call, client) if was_lost else ""
     news = []
@@ -221,6 +222,8 @@ def _after_tool(call: Call) -> dict[str, Any]:
         kept.is_context_lost = False
         for receipt, outcome in outcomes:
             line = _news(receipt, outcome.outcome, outcome.directive, outcome.directive_text)
+            if receipt.name in own:
+                continue
             about = (outcome.directive_text or "").partition(":")[0]  # of which budget; not how much of it is used
             if kept.is_news(receipt.name, f"{outcome.outcome}{outcome.directive or ''} {about}") and line:
                 news.append(line)
@@ -233,6 +236,19 @@ def _after_tool(call: Call) -> dict[str, Any]:
             call.receipts.settle(receipt.receipt, outcome)
     report = "\n".join([*news, text]).strip()
     return dialects.text_for(call.agent, call.event, report) if report else {}
+
+
+def _is_own_ending(client: Client, held: Kept, outcome: str) -> bool:
+    """Whether a command of the session has ended the claim meanwhile, and is about to put its receipt away."""
+    from tenure.core.claims import is_own_ending
+
+    if outcome not in ("TASK_ALREADY_COMPLETED", "NO_CLAIM"):
+        return False
+    ref, _, generation = held.name.rpartition("@")
+    return any(
+        str(entry["generation"]) == generation and is_own_ending(entry["release_reason"], entry["error_class"])
+        for entry in client.history(ref)
+    )
 
 
 def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], int]:
@@ -308,7 +324,8 @@ def _lost(call: Call, client: Client) -> str | None:
             kept.losses = []
             return None
         for receipt in gone:
-            kept.lost(receipt.key)
+            if not _is_own_ending(client, receipt, "NO_CLAIM"):
+                kept.lost(receipt.key)
         keys = list(kept.losses)
     if not keys:
         return None

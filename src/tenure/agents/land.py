@@ -10,26 +10,40 @@ lands a result that has passed (landings.py), which then is accepted.
 
 If the branch moved between 2 and 4, the merge is repeated from its current tip, recorded and swapped again.
 
-Interleavings of the receipts M and N, N the later one; of a holder, and of who lands a result:
+Interleavings of the receipts M and N, N the later one. Of holders, as of those who land what has passed:
 
-| what happens | of a holder | of who lands a result |
-| --- | --- | --- |
-| M recorded, N takes the fence, M swaps | refused by the fence; M asks the store and is stale | the same |
-| M recorded, N was granted and has no fence yet, M swaps | it lands, as if a moment earlier; M's result is refused. N takes the fence first and looks at the branch after: its worktree starts from M's landing, or that never happens | N finds the commit on the branch and passes it |
-| M swapped and died | a repeat with M's receipt finds the commit on the branch and submits it | so does the next who lands it |
-| M asked the store, N takes the fence, M tries to take it | git refuses, M asks again: stale | the same |
-| M asked, N was granted, M takes the fence, N takes it from M | M's swap is refused; had M swapped before, as above | the same |
-| M died between record and swap | nothing has moved; a repeat uses the recorded commit, if the branch is still at `old` and the work the same | the same, by the next who lands; until then no cancel, reset or supersede takes the task away |
-| M recorded, N gives the landing up | | N has the fence, so M's swap is refused: what is cancelled then is not on the branch. Without the fence N does not give up |
-| M died inside the swap, after the checkout was updated | the branch is at `old`, the checkout has the new files staged: a repeat finds them as it would write them | the same |
-| two processes with one receipt, or two who land | one swaps; the other finds its work on the branch and submits the same result | the second is not granted it |
-| the task is cancelled, reset or edited | before the record the store refuses it; after it M is stale | before the record the store refuses it; after it the cancel is refused |
-| a person pauses the task | the record is refused | the record is refused; after the swap it is accepted once the task goes on |
-| the store's answer to the record is lost | nothing has moved; as for M that died | the same |
-| a user commits to the branch | `old` is no longer its tip: merged again | the same, and a machine's checks run again on that merge |
-| a user edits a file in the checkout | the two-tree merge refuses before any ref has moved | the same: blocked, without a try |
-| a user checks out another branch, or the branch | noticed while the refs are locked: it starts over | the same |
-| the store is restored from a backup | all older receipts are of an earlier epoch; the fence identifies them by digest, since generations repeat | the same; the next who lands looks at the branch first |
+* M recorded, N takes the fence, M swaps: refused by the fence. M asks the store again and is stale.
+* M asked the store, N takes the fence, M tries to take it: git refuses, M asks again: stale.
+* M asked the store, N was granted, M takes the fence, N takes it from M: M's swap is refused. Had M swapped before N
+  took it, N finds it: N takes the fence first and looks at the branch after.
+* M died between record and swap: nothing has moved. Who repeats it finds the record; if the branch is still at `old`
+  and the work the same, its commit is used, else the merge is repeated. A lost answer to the record is the same.
+* M died inside the swap, after the checkout was updated: the branch is at `old`, the checkout has the new files
+  staged. A repeat finds them as it would write them, and continues.
+* A user commits to the branch: `old` is no longer its tip, see above; a machine's check runs again on the new merge. A
+  user edits a file in the checkout: the two-tree merge refuses before any ref has moved; a landing is blocked then,
+  without a try. A user checks out the branch, or another instead: the landing notices it while the refs are locked, and
+  starts over.
+* The store is restored from a backup: all older receipts are of an earlier epoch, and the fence identifies them by
+  digest, not by generations, which repeat.
+
+Of holders:
+
+* M recorded, N is claimed and has done nothing in git yet, M swaps: it lands, as if a moment earlier. M's result is
+  refused if it comes after N's claim. N's worktree or landing either starts from M's landing, or that never happens.
+* M swapped and died before submit: a repeat with M's receipt finds the commit on the branch and submits it (a late
+  submit, if the lease has expired and nobody claimed since). If N was claimed meanwhile, N finds it as above.
+* Two processes land with one receipt: one swaps; the other finds its work on the branch and submits the same result.
+
+Of those who land what has passed:
+
+* M recorded, N was granted and has done nothing in git yet, M swaps: N finds the commit on the branch, and it passes.
+* M swapped and died: so does the next one who lands; also after a restore, as the work itself is on the branch.
+* M recorded, N finds the way blocked and gives up: N has the fence, so M's swap is refused, and what is cancelled then
+  is not on the branch. Who cannot take the fence gives up nothing that was recorded.
+* Two who land: the second is not granted it.
+* A cancel, reset or edit before the record: the store refuses the record. After it, it refuses the cancel.
+* A person's pause: the record is refused. After the swap: the result is accepted once the task goes on.
 """
 
 from __future__ import annotations
@@ -127,8 +141,8 @@ def land(
     if not git.is_branch(folder, branch):
         raise NotFound(f"there is no branch {branch!r} here", "name another with --onto, or create it: git branch NAME")
     attempt = BranchMove(
-        client, receipt, task, work, branch, message or merge_message(task, summary), ask=lambda: _asked(client, receipt),
-        generation=parse_receipt(receipt).generation, seen=seen, pause=pause,
+        client, receipt, task, work, branch, message or merge_message(task, summary), seen=seen, pause=pause,
+        ask=lambda: _asked(client, receipt), generation=parse_receipt(receipt).generation,
     )  # fmt: skip
     landed: Landing | None
     try:

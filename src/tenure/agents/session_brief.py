@@ -30,7 +30,7 @@ Sub-agents pass `--receipt R`."""
 
 UNDER_A_RUNNER = """\
 How: `tenure run` started you on this task and submits your last message as its result when you end. Do not claim \
-other tasks, and do not submit it yourself (no `tenure done`, no `tenure land`, no tool `finish`). \
+other tasks. It lands your commits (no `tenure land`). \
 `tenure progress "…"` after each step; `tenure ask "…"` if a person must decide; \
 `tenure fail -m "…"` if it cannot be done.
 STALE or exit code 6: another agent holds it; stop, do not commit that work."""

@@ -43,8 +43,8 @@ def daemon(run: Run, given: Namespace) -> int:
     promptly, for readers of the log and `wait`. It is the same coordinator as in `serve`: of any
     number of both on one store, one leads, and another takes over within 30 s if it dies.
 
-    Results that wait for a verdict are checked too: by the tests of this folder, where `tenure trust` allows them. Those
-    that have passed are landed, where they were made in a worktree of this repository.
+    Results that wait for a verdict are checked too: by the tests of this folder, where `tenure trust` allows them.
+    Those that have passed are landed, where they were made in a worktree of this repository.
     While it leads it sends events to the sinks, webhooks and channels of the settings, and runs local hooks.
     """
     import signal

@@ -11,6 +11,7 @@ from tenure.cli.option_kinds import contents, json_value, percent, seconds
 from tenure.cli.signing import key_of
 
 if TYPE_CHECKING:
+    from tenure.core.land_request import LandRequest
     from tenure.core.outcomes import Outcome
 
 TASK = arg("task", nargs="?", help="the claim, as KEY@GENERATION; the key alone, or nothing, if it is unambiguous")
@@ -38,12 +39,22 @@ def done(run: Run, given: Namespace) -> Answer:
     def submit(receipt: str) -> Outcome:
         data = _checked(run, given)
         run.client.signing_key = key_of(run)
-        return run.client.submit(
-            receipt, data, given.summary, given.request_id, artifacts=given.artifact, seen=given.seen
-        )
+
+        def sent(data: Any, summary: str, land: LandRequest | None = None) -> Outcome:
+            return run.client.submit(
+                receipt, data, summary, given.request_id, artifacts=given.artifact, seen=given.seen, land=land
+            )
+
+        outcome = sent(data, given.summary)
+        is_again = outcome.outcome == "NO_CLAIM" and "TENURE_PROMPT_FILE" in run.environ
+        if outcome.outcome != "DENIED_RUNNER" and not is_again:
+            return outcome
+        from tenure.agents.runner_submits import with_its_commits  # git: only under a runner that lands
+
+        return with_its_commits(run.client, receipt, run.folder, data, given.summary, outcome, sent)
 
     outcome = run.present(given, submit)
-    if outcome.outcome == "VALIDATING" and not given.no_wait:
+    if outcome.outcome == "VALIDATING" and not given.no_wait and (outcome.validation or {}).get("phase") != "land":
         from tenure.cli.validation_verbs import verdict_here  # most tasks have no check
 
         outcome = verdict_here(run, outcome)

@@ -35,6 +35,7 @@ from tenure.cli.answers import (
 from tenure.cli.verbs import ALIASES, GROUPS, VERBS
 from tenure.core import limits
 from tenure.core.errors import NoStore, NotAllowed, TenureError
+from tenure.process_table import call
 
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
@@ -415,6 +416,7 @@ def _run(words: list[str]) -> int:
     function = function_of(VERBS[name].where) if name in VERBS else plugged_in(name)
     parser = parser_of(name, function)
     given = parser.parsed([*before, *_joined(rest)])
+    call(name)
     run = Run(given, name)
     from tenure.config import SECRET_VARIABLES
 

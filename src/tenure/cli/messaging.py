@@ -9,12 +9,12 @@ from typing import Any
 from tenure.cli.answers import OF_ERROR
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
 from tenure.cli.option_kinds import before, instant, json_value, seconds
-from tenure.cli.sources import condition, condition_text, is_waiting
+from tenure.cli.sources import condition, condition_text, is_waiting, nobody_leads
 from tenure.cli.text_format import Columns, ago, columns, lasting, moment, plain, shorten
 from tenure.core.outcomes import Outcome
 from tenure.core.safe_text import shell_word
 
-NOT_SENT = "no coordinator runs, so nothing is sent: start `tenure daemon` or `tenure serve`"
+NOT_SENT = nobody_leads("nothing is sent")
 STATUS_CHANGED = "task.status_changed"
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
 from tenure.cli.option_kinds import seconds
-from tenure.cli.sources import is_waiting
+from tenure.cli.sources import is_waiting, nobody_leads
 from tenure.cli.text_format import Columns, ago, columns, lasting, moment, plain, shorten
 from tenure.core.outcomes import Outcome
 
-NOT_STARTED = "no coordinator runs, so nothing is started: start `tenure serve` or `tenure daemon`"
+NOT_STARTED = nobody_leads("nothing is started")
 POOL = arg("name", help="the pool")
 LIVE = ("starting", "running")
 

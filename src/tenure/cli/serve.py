@@ -19,8 +19,10 @@ from tenure.core.outcomes import Outcome
 from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from tenure.client import Client
-    from tenure.config import Value
+    from tenure.config import Settings, Value
     from tenure.engine import Engine
     from tenure.mcp.http import McpApp
     from tenure.server.assembly import Assembly
@@ -71,9 +73,9 @@ def serve(run: Run, given: Namespace) -> int:
         return serve_(client.engine, site, announce)
     client.close()
 
-    def open_engine() -> Engine:
+    def open_engine(listening: socket | None) -> Engine:
         vars(run).pop("client", None)  # each process has its own
-        return _client(run, settings).engine
+        return _client(run, settings, listening).engine
 
     import tenure.mcp.http  # noqa: F401  # once for all workers
 
@@ -92,19 +94,23 @@ def _workers(settings: Mapping[str, Value]) -> int:
     return count
 
 
-def _client(run: Run, settings: Mapping[str, Value], *, warns: bool = False) -> Client:
-    """The store's client; waits for a server that is unavailable for a moment."""
+def _client(run: Run, settings: Settings, listening: socket | None = None, *, warns: bool = False) -> Client:
+    """The store's client; waits for a server that is unavailable for a moment.
+
+    Meanwhile probes and scrapes are answered, at `listening` or where the server will listen.
+    """
     from tenure.engine.secrets import plain_values
     from tenure.server.logs import ServerLog
+    from tenure.server.serve import waiting_server
     from tenure.server.store_wait import ended_by_signals, open_with_retries
     from tenure.stores.open_store import may_come_back
 
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
     try:
-        with ended_by_signals():
+        with ended_by_signals(), waiting_server(settings, listening) as waiting:
             client = open_with_retries(
                 lambda: _home_client(run), lambda away: may_come_back(run.own_home.url, away),
-                settings["serve.store_wait"].value, log.warning,
+                settings["serve.store_wait"].value, log.warning, meanwhile=waiting.start,
             )  # fmt: skip
         if warns and (seen := plain_values.seen_in(client.engine)):
             log.warning("; ".join(plain_values.told(seen)), part="secrets")

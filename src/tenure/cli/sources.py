@@ -16,7 +16,14 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Watch
 
 WEBHOOK = "webhook"
-WAITS = "no coordinator runs, so nothing fires: start `tenure daemon` or `tenure serve`"
+
+
+def nobody_leads(so: str) -> str:
+    """True also right after a start: a process is elected a moment after it says that it serves."""
+    return f"nobody leads now, so {so}: `tenure serve` or `tenure daemon` does, a moment after its start"
+
+
+WAITS = nobody_leads("nothing fires")
 
 # --- templates ----------------------------------------------------------------------------------------------
 

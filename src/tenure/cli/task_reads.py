@@ -374,7 +374,7 @@ def _result_text(result: Mapping[str, Any], task: str) -> str:
     by = f"generation {result['generation']} of {plain(result['agent'])} in session {plain(result['session'])}"
     lines = [f"{style(result['id'], 'bold')}  {fate}", f"{by}, {moment(result['submitted_at'], 0)}", QUOTED]
     lines += [plain(result["summary"])] if result["summary"] else []
-    return "\n".join([*lines, fenced(result["data"], f"tenure results {task} --json")])
+    return "\n".join([*lines, fenced(result["data"], f"tenure results {shell_word(task)} --json")])
 
 
 def headline(task: Mapping[str, Any], generations: int) -> str:

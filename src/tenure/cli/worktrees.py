@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.answers import OF_KIND, outcome_text
 from tenure.cli.holder_verbs import RECEIPT, SEEN, TASK
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value
-from tenure.core.lifecycle import CLAIMED, RUNNING
+from tenure.core.errors import NotFound
+from tenure.core.land_request import JUDGE
+from tenure.core.lifecycle import CLAIMED, RUNNING, VALIDATING
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.agents.land import Landing
+    from tenure.agents.landings import Landed
     from tenure.agents.worktrees import Found, Record, Worktree
 
 _OVER = ("ended", "stale")
@@ -212,8 +216,10 @@ def _removed(removed: list[dict[str, Any]], kept: list[dict[str, Any]]) -> str:
     SEEN,
 )
 def land(run: Run, given: Namespace) -> Answer:
-    """Merge your commits into their branch, and submit the result. Only the task's holder can.
+    """Merge commits into their branch: yours, and submit the result; or those of a result that has passed.
 
+    A holder lands its own task. A person lands a result that waits for it: that of TASK, or without one all that were
+    made in a worktree of this repository; `tenure run` and `tenure daemon` do so too.
     The merge is made without a checkout; with conflicts nothing is moved, and the files are named. If the branch is
     checked out somewhere, that tree is updated too, and changes in it are kept; where they overlap, nothing is
     moved. After an interruption it can be repeated: nothing lands twice.
@@ -222,6 +228,9 @@ def land(run: Run, given: Namespace) -> Answer:
     from tenure.agents.git import shown
     from tenure.cli.signing import key_of
 
+    passed = _passed(run, given)
+    if passed is not None:
+        return passed
     receipt = _receipt(run, given)
     run.client.signing_key = key_of(run)
     landed = land.land(
@@ -253,3 +262,51 @@ def _landed(landed: Landing) -> str:
     if outcome.ok:
         lines.append("  `tenure worktree remove --ended` removes landed worktrees")
     return "\n".join(lines)
+
+
+# --- results that have passed -------------------------------------------------------------------------------
+
+
+def _passed(run: Run, given: Namespace) -> Answer | None:
+    """What became of results that have passed; None where the caller lands as a holder."""
+    from tenure.agents.landings import Lander
+    from tenure.agents.result_checker import tools_for
+    from tenure.agents.worktrees import record_here
+
+    if given.receipt or given.source or given.onto or run.who.role == "agent":
+        return None
+    lander = Lander(run.client, run.folder, lambda: tools_for(run.folder, run.environ))
+    if given.task is None:
+        if run.receipts.live() or record_here(run.folder) is not None:
+            return None
+        found = [done for one in lander.mine() if (done := lander.land(one["task"])) is not None]
+        others = [one for one in lander.waiting() if one["key"] not in {done.key for done in found}]
+        return _settled(found, others)
+    task = run.client.show(given.task.partition("@")[0])
+    check: Mapping[str, Any] = task.get("validation") or {}
+    if task["state"] != VALIDATING or check.get("phase") == JUDGE or not check.get("land"):
+        return None
+    landed = lander.land(task["id"])
+    if landed is None:
+        commit, onto = check["land"]["commit"], check["land"]["onto"]
+        raise NotFound(
+            f"{task['key']} is to be landed on {onto}, and commit {commit[:12]} is not in this repository",
+            "land it in a checkout of the repository that has it, or fetch it",
+        )
+    return _settled([landed], [])
+
+
+def _settled(found: Sequence[Landed], others: Sequence[Mapping[str, Any]]) -> Answer:
+    from tenure.agents.landings import LANDED
+    from tenure.client.wire import outcome_value
+
+    lines = [f"{done.key}: {done.message}" for done in found]
+    lines += [
+        f"{one['key']} asks to be landed on {one['land']['onto']}: tenure land {shell_word(one['key'])}"
+        for one in others
+    ]
+    values = [
+        {"task": done.key, "what": done.what, "message": done.message, **outcome_value(done.outcome)} for done in found
+    ]
+    code = 0 if all(done.what == LANDED for done in found) else OF_KIND["denied"]
+    return Answer(values, "\n".join(lines) or "nothing waits to be landed in this repository", code)

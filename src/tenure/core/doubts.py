@@ -55,7 +55,7 @@ def judged(rows: Iterable[Usage], worth: Worth) -> tuple[Usage, ...]:
 
 
 def _beyond(rows: Sequence[Usage], worth: Worth) -> tuple[int, dict[str, int]]:
-    """How far the attempt's cost is above what is believed, and each stated cost above what it is worth."""
+    """How far the attempt's cost is above the believed one, and each stated cost above its worth."""
     believed, over = 0, {}
     stated_alone = False
     for row in rows:
@@ -74,7 +74,7 @@ def _beyond(rows: Sequence[Usage], worth: Worth) -> tuple[int, dict[str, int]]:
 
 
 def confirmed(row: Usage) -> Usage:
-    """A person has confirmed it: all of it counts, also what was rejected before."""
+    """A person has confirmed it: all of it counts, also a rejected part."""
     return replace(
         row, cost=_with_rejected(row), confirmed=row.confirmed + (row.doubtful or 0) + row.rejected, doubtful=None,
         rejected=0,
@@ -82,7 +82,7 @@ def confirmed(row: Usage) -> Usage:
 
 
 def rejected(row: Usage) -> Usage:
-    """A person has rejected it: it was not spent, also what was confirmed before."""
+    """A person has rejected it: it was not spent, nor was a confirmed part."""
     out = min(row.cost or 0, (row.doubtful or 0) + row.confirmed)
     if not out:
         return row

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from tenure.core.safe_text import shell_word
+
 JUDGE, LAND = "judge", "land"
 LANDING = "landing"  # a taker has recorded the move of the branch: from here on nothing but the landing ends it
 PHASES = (JUDGE, LAND)  # of takers
@@ -31,7 +33,7 @@ def is_of_landing(receipt: str) -> bool:
 
 def lander(ref: str) -> str:
     """Who puts it on its branch."""
-    return f"`tenure run`, `tenure daemon` or `tenure land {ref}` in a checkout of the repository lands it"
+    return f"`tenure run`, `tenure daemon` or `tenure land {shell_word(ref)}` in a checkout of the repository lands it"
 
 
 def waits_for(land: LandRequest, phase: str, *, holder: str | None = None, note: str | None = None) -> str:

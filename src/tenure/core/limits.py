@@ -194,12 +194,16 @@ JWT_SECRET_MIN = limit(32, "characters", "`serve.jwt_secret`", _FIXED, "the serv
 TOKENS_CACHED = limit(10_000, "tokens", "verified JWTs in memory", _FIXED, "verified again")
 JWKS_BYTES = limit(256 * _KIB, "bytes", "fetched signing keys", _FIXED, "the fetch fails")
 JWKS_TIMEOUT = limit(5.0, "s", "fetching signing keys", _FIXED, "the fetch fails; known keys are used")
+METRICS_TOKEN = limit(32, "characters", "the token of `serve.metrics_token`, at least", _FIXED,
+    "the server does not start")
 KEYS_CACHED = limit(10_000, "keys", "API keys in memory", _FIXED, "read again")
 KEYS_AT_ONCE = limit(1000, "keys", "key ids looked up by one read", _FIXED, "the rest waits for the next read")
 KEY_NAME = limit(100, "characters", "the name of an API key", _FIXED, _TOO_LARGE)
 TRANSFERS = limit(64, "transfers", "artifacts sent or received at once", _FIXED, "refused with 503")
 STREAM_BEHIND = limit(1000, "events", "a stream behind the log", _FIXED,
     "the stream ends; its reader reconnects with its cursor")
+WATCH_WAIT = limit(1.0, "s", "the check of a key for `/metrics` by the store", _FIXED, "its last answer counts")
+WRITE_FAILURE_KEPT = limit(60.0, "s", "a failed write, in the answers of the probes", _FIXED, "it counts no more")
 READY_WAIT = limit(2.0, "s", "the store's answer to a readiness probe", _FIXED, "the probe answers 503")
 STORE_START_WAIT = limit(300.0, "s", "waiting for PostgreSQL at the start of `serve`", "setting `serve.store_wait`",
     "the server does not start")

@@ -135,6 +135,8 @@ WRITE_IDLE = limit(30.0, "s", "an open write transaction without a statement (Po
     "the server ends it")
 KEY_CACHE = limit(2.0, "s", "an API key in a server's memory", _FIXED, "read from the store again")
 UNKNOWN_KEY_CACHE = limit(60.0, "s", "an unknown key id in a server's memory", _FIXED, "looked up again")
+KEY_REMEMBERED = limit(600.0, "s", "a checked key, for the metrics alone, while the store is unavailable", _FIXED,
+    "the scrape answers 503")
 TOKEN_CACHE = limit(60.0, "s", "a verified JWT in a server's memory", _FIXED, "verified again")
 JWKS_FRESH = limit(600.0, "s", "fetched signing keys", _FIXED, "fetched again")
 JWKS_OLDEST = limit(24.0 * _HOURS, "s", "signing keys whose issuer is unavailable", _FIXED,

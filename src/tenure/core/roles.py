@@ -180,7 +180,7 @@ def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
 
 
 def check_spending(principal: Principal, claim: Claim, what: str) -> None:
-    """Who sets budgets decides what was spent, and takes it back; never the agent that reported it, or its key."""
+    """Who sets budgets decides about doubtful costs, and takes that back; never their reporter, or its key."""
     needed = NEEDS[c.SetBudget]
     if level_of(principal.role) < level_of(needed):
         raise NotAllowed(f"{what}: needs the role {needed}; you are {principal.role}", "ask a person to do it")
@@ -319,7 +319,7 @@ def owns_deployment(principal: Principal) -> bool:
 
 
 def check_sender(principal: Principal, sender: str, type: str) -> None:
-    """An agent speaks neither for the system nor, without a key of its own, under a name that others obey."""
+    """An agent speaks neither for the system nor, without a key for that name, under one that others obey."""
     if principal.role != "agent":
         return
     if type == "system":

@@ -2,8 +2,8 @@
 
 The claim of a runner has a mark in its metadata, so that every interface obeys. The mark has the digest of a secret
 word. Only who knows it may put evidence (`core/artifacts.py`); where the runner lands the work, only a request whose id
-begins with it may land or submit. The agent has the receipt too, but not the word. The agent's session, whose first
-claim is the marked one, may claim that task again and subtasks of it.
+begins with it may land, or submit a result that asks for no landing. The agent has the receipt too, but not the word.
+The agent's session, whose first claim is the marked one, may claim that task again and subtasks of it.
 
 Who claims may call itself a runner. The word proves that what it did was not done by the agent below.
 """
@@ -42,8 +42,8 @@ def denied_result(task: Task, claim: Claim, request_id: str | None) -> Outcome |
         return None
     return Outcome(
         outcome="DENIED_RUNNER",
-        message=f"{task.key}: the runner submits your last message as the result, and lands your commits",
-        hint="commit your work, say in your last message what you did, and end; `tenure fail` if it cannot be done",
+        message=f"{task.key}: the runner lands your commits, so a result without them is refused",
+        hint="run `tenure done` in your worktree, which submits them; or end, and your last message is the result",
         directive="continue",
         state=task.state,
         generation=claim.generation,

@@ -45,7 +45,7 @@ NO_REPLY = Reply({}, "")  # for a caller that has disconnected
 INSTRUCTIONS = (
     "Tenure decides who works on what. Work only on a task that you have claimed; its receipt proves that you hold it. "
     "If a reply says stop, stop: another agent has the task now. If `tenure run` "
-    "started you, it has claimed your task and submits your last message: no claim, no finish."
+    "started you, it has claimed your task and submits your last message, or what you finish: no claim."
 )
 
 WORK = """\

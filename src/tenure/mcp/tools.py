@@ -17,6 +17,7 @@ from tenure.core.commands import NewTask
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.inputs import check_choice, check_count
+from tenure.core.land_request import LandRequest
 from tenure.core.lifecycle import HELD
 from tenure.core.outcomes import Outcome
 from tenure.mcp import arguments as a
@@ -263,7 +264,7 @@ def finish(call: Call, given: a.Finish) -> Reply:
     outcome: Outcome
     if given.outcome == "done":
         _check_tree(caller, given)
-        outcome = caller.client.submit(given.receipt, given.result, text, seen=given.seen)
+        outcome = _submitted(caller, given, text)
     elif given.outcome == "fail":
         outcome = caller.client.fail(given.receipt, text, given.class_ or "task", retry_after=given.retry_after)
     elif given.outcome == "release":
@@ -272,6 +273,18 @@ def finish(call: Call, given: a.Finish) -> Reply:
         outcome = caller.client.ask(given.receipt, text)
     caller.receipts.settle(given.receipt, outcome, ends=given.outcome != "done")
     return _reply(call, outcome, "claim takes the next task." if outcome.ok else None)
+
+
+def _submitted(caller: Caller, given: a.Finish, text: str) -> Outcome:
+    def sent(data: Any, summary: str, land: LandRequest | None = None) -> Outcome:
+        return caller.client.submit(given.receipt, data, summary, seen=given.seen, land=land)
+
+    outcome = sent(given.result, text)
+    if outcome.outcome != "DENIED_RUNNER" or caller.folder is None:
+        return outcome
+    from tenure.agents.runner_submits import with_its_commits  # git: only under a runner that lands
+
+    return with_its_commits(caller.client, given.receipt, caller.folder, given.result, text, outcome, sent)
 
 
 def _check_fit(given: a.Finish) -> None:

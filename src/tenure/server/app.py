@@ -43,6 +43,7 @@ from tenure.server.service import Service
 from tenure.server.signed_in_connections import Who
 
 LONGEST_WAIT = limits.RESPONSE_WAIT
+FAILED, BROKEN = 400, 500  # the least status of a request that failed, and of one that failed here
 DISCONNECTED = 499  # as nginx logs it: the client closed the connection before the response
 STAY_SECURE = (b"strict-transport-security", b"max-age=31536000")
 ANYWHERE = frozenset(  # about this process
@@ -75,6 +76,7 @@ class Endpoint(NamedTuple):
     takes_rest: bool = False  # the last field is the rest of the path, including slashes
     is_costly: bool = False  # its cost grows with the body: it runs behind the gate of costly queries
     is_read: bool = False  # it may be answered with older data, where the request allows that
+    is_watched: bool = False  # it answers while the store is unavailable: see `authenticate_watcher`
 
 
 class App:
@@ -93,8 +95,11 @@ class App:
         access: Callable[[Request, int, float], None] | None = None,
         service_of: Callable[[Request], Awaitable[Service]] | None = None,
         lives: Lives | None = None,
+        sign_in_watcher: SignIn | None = None,
     ) -> None:
         """`service` is the home tenant's; `service_of` returns that of a request, once it is signed in.
+
+        `sign_in_watcher` authenticates requests of endpoints that are watched; by default `sign_in` does.
 
         `access` gets each answered request, with its status and its seconds.
         """
@@ -102,7 +107,7 @@ class App:
         self._service_of = service_of
         self._lives: Lives = lives or service
         self._access = access
-        self._sign_in = sign_in
+        self._sign_in, self._sign_in_watcher = sign_in, sign_in_watcher or sign_in
         self._log = log
         self._is_https = is_https
         self._tree: RouteTree[Endpoint] = RouteTree()
@@ -191,10 +196,13 @@ class App:
 
     @staticmethod
     def _refused(request: Request, error: TenureError) -> Response:
-        """The error as its caller is told of it; what is left out goes to the log."""
+        """The error as its caller may read it; the log has all of it."""
         shown = told(error, request.principal if request.is_known else None)
-        request.error, request.hidden = shown.code, None if shown is error else error
-        return responses.of_error(shown)
+        answer = responses.of_error(shown)
+        request.error = shown.code
+        if shown is not error or answer.status >= BROKEN:  # not of a refusal, which quotes what the caller has sent
+            request.cause = error
+        return answer
 
     def _observe(self, request: Request, status: int, began: float) -> None:
         seconds, method, route = time.perf_counter() - began, request.scope["method"], request.route or "none"
@@ -205,8 +213,12 @@ class App:
             return
         principal, trace_id = request.principal if request.is_known else None, request.trace.id
         path = None if request.route else request.scope["path"]
-        hidden = {} if request.hidden is None else {"code": request.hidden.code, "why": in_full(request.hidden)}
-        self._log.request(method, route, status, seconds, principal=principal, trace_id=trace_id, path=path, **hidden)
+        why: dict[str, Any] = {"trace_id": trace_id, "path": path}
+        if status >= FAILED:
+            why |= {"code": request.error, "request_id": request.header(b"idempotency-key")}
+        if request.cause is not None:
+            why |= {"code": request.cause.code, "why": in_full(request.cause)}
+        self._log.request(method, route, status, seconds, principal=principal, **why)
         if request.crash is not None:
             self._log.error("internal error", exc_info=request.crash, trace_id=trace_id)
 
@@ -231,7 +243,7 @@ class App:
             raise
         request.route = endpoint.path
         if not endpoint.is_open:
-            await self._know(request)
+            await self._know(request, is_watched=endpoint.is_watched)
             if "project" in request.fields:  # before the body: a project outside the scope is never revealed
                 check_scope(request.principal, request.fields["project"])
             if endpoint.path not in ANYWHERE and check_home(request, is_read=endpoint.is_read):
@@ -239,9 +251,12 @@ class App:
                 return await with_age(request.service, answer) if isinstance(answer, Response) else answer
         return await endpoint.handle(request)
 
-    async def _know(self, request: Request) -> None:
-        request.principal = await self._sign_in(request)
-        request.service = self.service if self._service_of is None else await self._service_of(request)
+    async def _know(self, request: Request, *, is_watched: bool = False) -> None:
+        request.principal = await (self._sign_in_watcher if is_watched else self._sign_in)(request)
+        if is_watched or self._service_of is None:  # that of another tenant might have to be looked up
+            request.service = self.service
+        else:
+            request.service = await self._service_of(request)
         request.is_known = True
         if (signed_in := request.scope.get("state", {}).get("signed_in")) is not None:
             who = request.principal

@@ -55,7 +55,9 @@ from tenure.server.responses import Response
 from tenure.server.service import Part, Service
 from tenure.server.tenants import TenantServices
 from tenure.server.workers.added_metrics import WorkerMetrics
+from tenure.server.workers.recalled import answer_others, recalled_by_others
 from tenure.server.workers.worker import Worker
+from tenure.server.write_watch import WriteWatch
 from tenure.stores.open_store import open_store
 from tenure.stores.router import Router
 
@@ -127,6 +129,7 @@ class Assembly:
             engine, tell=self._noted, cycled=self._cycled, lease=lease, engines=led, news=self._news
         )
         self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance, self.engines.find)
+        self.writes = WriteWatch()
         self._connect(self.service)
         leader = self._led(self.coordinator)
         self.service.parts += [self.event_counter] if standby else [self.event_counter, leader]
@@ -135,6 +138,8 @@ class Assembly:
             worker.name = self.coordinator.instance
             self._scrapes.shown = WorkerMetrics(worker.peers, self.metrics.registry, worker.folder).page
             self.service.parts.append(worker)
+            answer_others(worker.peers, self.authenticator.recall)
+            self.authenticator.ask_others = partial(recalled_by_others, worker.peers)
         self.app = App(
             self.service,
             lambda request: self.authenticator.authenticate(request.scope),
@@ -146,16 +151,23 @@ class Assembly:
             self._accessed if access is not None else None,
             lambda request: self.service_of(request.principal.tenant or HOME),
             self.tenants,
+            lambda request: self.authenticator.authenticate_watcher(request.scope),
         )
         self.app.add(
-            *coordinator_routes.routes(self.service, self.coordinator, self.service_of),
+            *coordinator_routes.routes(
+                self.service,
+                self.coordinator,
+                self.service_of,
+                self.writes,
+                lambda request: self.authenticator.is_owner_here(request.scope),
+            ),
             *docs_page.routes(),
             *artifact_routes.routes(self.service),
             *transcript_routes.routes(transcripts),
             *plan_routes.routes(),
             *sign_in_routes.routes(self.authenticator),
             *delivery_routes.routes(self.service_of, self.authenticator, policy, memory),
-            Endpoint("GET", "/metrics", self._page),
+            Endpoint("GET", "/metrics", self._page, is_watched=True),
         )
         self.app.mount("/", Dashboard(), is_open=True)
 
@@ -185,6 +197,8 @@ class Assembly:
         feed.listeners.append(lambda events: self.event_counter.hear(events, tenant))
         feed.listeners.append(self._listed if tenant == HOME else partial(self.tenants.hears, tenant))
         service.observers += [self.event_counter.observe, self.authenticator.observe]
+        if engine.store is self.service.engine.store:
+            service.observers.append(self.writes.observe)
 
     def _listed(self, events: Sequence[Event]) -> None:
         """A listener of the home tenant's feed: the coordinator lists the tenants again, and who follows one that was
@@ -253,7 +267,7 @@ class Assembly:
             self._access.operation(query, view, principal, MCP)
 
     def _note_hidden(self, answer: Any, principal: Principal) -> None:
-        """What the caller of a tool is not told of an error."""
+        """What the caller of a tool may not read of an error."""
         if isinstance(answer, TenureError) and told(answer, principal) is not answer:
             self._log.error("a tool failed", code=answer.code, why=in_full(answer))
 
@@ -267,6 +281,7 @@ class Assembly:
 
     def _cycled(self, cycle: Cycle) -> None:
         self.metrics.cycle(cycle, self.coordinator.term)
+        self.writes.cycled(cycle)
 
     def _noted(self, note: Note) -> None:
         tenant = None if note.tenant == HOME else note.tenant

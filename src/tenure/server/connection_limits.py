@@ -73,7 +73,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._is_receiving = False  # a body that is not complete
         self._received = self._received_before = 0  # bytes of it, now and when it was judged last
         self._body_timer: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None  # the client does not read what was written
+        self._unread: asyncio.TimerHandle | None = None  # the client does not read what we wrote
         self.address = ""
 
     @classmethod

@@ -14,9 +14,10 @@ from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.instants import parse_instant
 from tenure.core.queries import Relays
 from tenure.core.roles import check_coordinator
+from tenure.core.store_health import OK, UNAVAILABLE, health_of
 from tenure.core.tenant_records import HOME
 from tenure.core.tenants import unknown
-from tenure.core.told_errors import told
+from tenure.core.told_errors import in_fixed_words
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, spawners, status
@@ -26,6 +27,7 @@ from tenure.server.app import Endpoint
 from tenure.server.requests import Request, decode_recover
 from tenure.server.responses import Response
 from tenure.server.service import Service
+from tenure.server.write_watch import WriteWatch
 
 if TYPE_CHECKING:
     from tenure.core.views.project_views import CoordinatorHealth
@@ -34,7 +36,7 @@ PATIENCE = limits.READY_WAIT
 HEALTHY, DEGRADED = "healthy", "degraded"
 WELL = ("up to date", "ok", "paused")  # states of sinks and spawners: a person paused it on purpose
 _WITHOUT_STORE: CoordinatorHealth = {
-    "status": DEGRADED, "database": "unavailable", "active": False, "term": 0, "since": None,
+    "status": DEGRADED, "database": UNAVAILABLE, "reason": None, "active": False, "term": 0, "since": None,
     "last_heartbeat_at": None, "last_cycle_at": None, "cycles": 0, "lease": None, "store": "unavailable",
     "here": False, "sinks": [], "spawners": [],
 }  # fmt: skip
@@ -44,9 +46,15 @@ _LATER = (b"retry-after", b"%d" % responses.RETRY_AFTER)
 ServiceOf = Callable[[str], Awaitable[Service]]  # of an open tenant; raises NotFound
 
 
-def routes(service: Service, coordinator: Coordinator, service_of: ServiceOf) -> Iterator[Endpoint]:
-    """The endpoints for `App.add`. `service` is the home tenant's."""
-    endpoints = CoordinatorEndpoints(service, coordinator, service_of)
+def routes(
+    service: Service,
+    coordinator: Coordinator,
+    service_of: ServiceOf,
+    writes: WriteWatch,
+    is_owner: Callable[[Request], bool],
+) -> Iterator[Endpoint]:
+    """The endpoints for `App.add`. `service` is the home tenant's; `is_owner` says who may read the store's errors."""
+    endpoints = CoordinatorEndpoints(service, coordinator, service_of, writes, is_owner)
     yield Endpoint("GET", f"{PREFIX}/coordinator/status", endpoints.status)
     yield Endpoint("POST", f"{PREFIX}/coordinator/recover", endpoints.recover)
     yield Endpoint("GET", f"{PREFIX}/coordinator/logs", endpoints.logs)
@@ -56,8 +64,16 @@ def routes(service: Service, coordinator: Coordinator, service_of: ServiceOf) ->
 
 
 class CoordinatorEndpoints:
-    def __init__(self, service: Service, coordinator: Coordinator, service_of: ServiceOf | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        coordinator: Coordinator,
+        service_of: ServiceOf | None = None,
+        writes: WriteWatch | None = None,
+        is_owner: Callable[[Request], bool] = lambda _: False,
+    ) -> None:
         self._service, self._coordinator = service, coordinator
+        self._writes, self._is_owner = writes or WriteWatch(), is_owner
         self._service_of = service_of or _unknown
         self._engine = service.engine
         self._probe: asyncio.Future[None] | None = None
@@ -108,23 +124,37 @@ class CoordinatorEndpoints:
 
     async def health(self, request: Request) -> Response:
         """The process responds. Nothing else is checked, since a restart would fix nothing else."""
-        return responses.of_value({"status": "ok", "version": __version__})
+        return alive()
 
     async def ready(self, request: Request) -> Response:
-        """Whether the store responds in time; if not, a load balancer uses another server."""
+        """Whether the store responds in time; if not, a load balancer uses another server.
+
+        Failing writes are reported, and it stays ready: it still answers reads, and another server writes no better.
+        """
         trouble = await self._store_error()
         if trouble is not None:
-            request.hidden = trouble
-            return responses.of_error(told(trouble, None))
+            request.cause = trouble
+            return responses.of_error(trouble if self._is_owner(request) else in_fixed_words(trouble))
         if self._service.is_closing:
             return responses.of_error(StoreUnavailable("this server is shutting down", "use another server"))
-        return responses.of_value({"status": "ready"})
+        failing = self._writes.failure()
+        if failing is None:
+            return responses.of_value({"status": "ready"})
+        database, reason = health_of(None, failing)
+        return responses.of_value(
+            {"status": "ready", "database": database, "reason": self._reason(request, failing, reason)}
+        )
+
+    def _reason(self, request: Request, trouble: TenureError, fixed: str | None) -> str | None:
+        """The error's own words, for the owner of the deployment; the log has them too."""
+        request.cause = trouble
+        return trouble.message if self._is_owner(request) else fixed
 
     async def coordinator_health(self, request: Request) -> Response:
         """200 if any process leads; 503 if none does, or the store is unavailable. A sink in trouble degrades it."""
         trouble = await self._store_error()
         if trouble is not None:
-            return responses.of_value(_WITHOUT_STORE, _LATER, status=503)
+            return without_store(trouble, self._reason(request, trouble, None))
         seen = await self._service.read_in_thread(status, self._engine, self._coordinator)
         relays = await self._service.read_in_thread(read_query, self._engine, Relays())
         shown = ("active", "term", "since", "last_heartbeat_at", "last_cycle_at", "cycles", "lease")
@@ -133,8 +163,11 @@ class CoordinatorEndpoints:
         value["sinks"] = [{name: relay[name] for name in ("name", "state", "lag", "lag_events")} for relay in relays]
         value["spawners"] = await self._service.read_in_thread(spawners, self._engine)
         parts = (*relays, *value["spawners"])
-        is_well = seen["active"] and all(part["state"] in WELL for part in parts)
-        value = {"status": HEALTHY if is_well else DEGRADED, "database": "ok"} | value
+        failing = self._writes.failure()
+        database, reason = health_of(None, failing)
+        is_well = database == OK and seen["active"] and all(part["state"] in WELL for part in parts)
+        reason = reason if failing is None else self._reason(request, failing, reason)
+        value = {"status": HEALTHY if is_well else DEGRADED, "database": database, "reason": reason} | value
         headers = () if seen["active"] else (_LATER,)
         return responses.of_value(plain(value), *headers, status=200 if seen["active"] else 503)
 
@@ -150,6 +183,16 @@ class CoordinatorEndpoints:
         except TenureError as error:
             return error
         return None
+
+
+def alive() -> Response:
+    return responses.of_value({"status": "ok", "version": __version__})
+
+
+def without_store(trouble: TenureError, reason: str | None = None) -> Response:
+    """The coordinator's health where the store cannot be read; by default with the reason for everybody."""
+    database, fixed = health_of(trouble, None)
+    return responses.of_value(_WITHOUT_STORE | {"database": database, "reason": reason or fixed}, _LATER, status=503)
 
 
 async def _unknown(name: str) -> Service:

@@ -3,8 +3,8 @@
 The signature covers the body, so the body must be read to verify it. The cost is bounded: without a signature header no
 body is read; the body has a maximum size; verification only reads, and comes before rate limits, so wrong deliveries do
 not block genuine ones. No response distinguishes an unknown tenant or name from a wrong signature, nor a tenant whose
-own store is away: a sender delivers again what was refused. Only a verified
-delivery becomes a command, which verifies the signature again in its transaction.
+own store is unavailable: a sender delivers a refused one again. Only a verified delivery becomes a command, which
+verifies the signature again in its transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tenure.core.tenant_records import HOME
 from tenure.engine.sources.deliveries import is_genuine, not_genuine
 from tenure.server import responses
 from tenure.server.app import Endpoint
-from tenure.server.auth.authenticator import AWAY, FAILURES, FAILURES_A_SECOND, Authenticator
+from tenure.server.auth.authenticator import FAILURES, FAILURES_A_SECOND, Authenticator
+from tenure.server.auth.lookups import AWAY
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.request_source import NAMED_TENANT, check_host, source_of, tenant_named
 from tenure.server.process_memory import Memory
@@ -81,7 +82,7 @@ class _DeliveryEndpoint:
         return _response(await service.do(command, principal))
 
     async def _service_now(self, tenant: str) -> Service | None:
-        """None where there is no such tenant, or its own store is away: the signature cannot be checked."""
+        """None where there is no such tenant, or its own store is unavailable: the signature cannot be checked."""
         try:
             return await self._service_of(tenant)
         except NotFound:

@@ -187,6 +187,7 @@ OWN = {
     "tenure_build": gauge("always 1; the labels have the versions", "version", "python"),
     "tenure_workers": gauge("processes of this server", across=SUM),
     "tenure_store_up": gauge("1 while the store responds"),
+    "tenure_store_answer_age_seconds": gauge("seconds since the store last answered, or since the start"),
     "tenure_store_read_seconds": gauge("seconds that the last read of the store for metrics took"),
     "tenure_coordinator_leader": gauge("1 on the leader"),
     "tenure_coordinator_term": gauge("the last term of this server as leader"),

@@ -82,6 +82,8 @@ class Metrics:
         self._last_cycle = monotonic()
         age = self._metrics["tenure_coordinator_last_cycle_age_seconds"]
         age.set_function(lambda: self.monotonic() - self._last_cycle)
+        self._last_answer = monotonic()
+        self._of("tenure_store_answer_age_seconds").set_function(lambda: self.monotonic() - self._last_answer)
         self._of("tenure_build", version, platform.python_version()).set(1)
         self._of("tenure_workers").set(1)
         prometheus.ProcessCollector(registry=self.registry)
@@ -266,7 +268,7 @@ class Metrics:
         self._of("tenure_settled_total").inc(cycle.settled)
         self._of("tenure_unsettled_total").inc(cycle.failed)
         if cycle.ok:
-            self._last_cycle = self.monotonic()
+            self._last_cycle = self._last_answer = self.monotonic()
 
     def relayed(self, sink: str, progress: Progress) -> None:
         """Count what a step of a relay has done; sinks are configured, so their names are few."""
@@ -277,6 +279,8 @@ class Metrics:
 
     def store_read(self, *, is_up: bool, seconds: float | None = None) -> None:
         self._of("tenure_store_up").set(int(is_up))
+        if is_up:
+            self._last_answer = self.monotonic()
         if seconds is not None:
             self._of("tenure_store_read_seconds").set(seconds)
 

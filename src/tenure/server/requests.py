@@ -60,7 +60,7 @@ class Request:
     """`fields` are those of the path; `principal` and `trace` are set once they are known."""
 
     __slots__ = (
-        "_began", "_receive", "crash", "error", "fields", "headers", "hidden", "is_known", "operations", "principal",
+        "_began", "_receive", "cause", "crash", "error", "fields", "headers", "is_known", "operations", "principal",
         "route", "scope", "service", "status", "trace",
     )  # fmt: skip
     trace: Trace
@@ -76,7 +76,7 @@ class Request:
         self.route = ""  # the path with placeholders
         self.crash: Exception | None = None  # an unexpected error
         self.error: str | None = None  # the code of the error that answers it
-        self.hidden: TenureError | None = None  # the error itself, where the caller is told less
+        self.cause: TenureError | None = None  # the error itself, for the log: the caller may read less of it
         self.operations: list[tuple[Command | Query, Any]] = []  # each with its answer, for the access log
         self._receive, self._began = receive, time.monotonic()
 

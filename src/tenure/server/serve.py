@@ -54,6 +54,7 @@ from tenure.server.requests import Receive, Scope, Send
 from tenure.server.service import Part
 from tenure.server.signed_in_connections import SignedInConnections
 from tenure.server.store_wait import ended_by_signals
+from tenure.server.waiting_server import WaitingServer
 from tenure.server.workers.added_metrics import fold, worker_id
 from tenure.server.workers.shared_table import SharedMemory
 from tenure.server.workers.supervisor import Handles, Supervisor
@@ -62,6 +63,7 @@ from tenure.stores.port import PROCESSES
 
 DRAIN = 10  # seconds for open requests at shutdown
 BACKLOG = 4096
+ANOTHER_PORT = "choose another port with --port"
 PREDECESSORS = 3.0  # seconds for the workers of a parent that was killed to leave the port
 # Seconds that a thread may run while another waits. A batch waits for the store a few times, and each time for the
 # event loop after it: with Python's default of 5 ms, 64 callers got 1,800 claims a second, with this value 2,500.
@@ -121,9 +123,11 @@ def serve(engine: Engine, site: Site, announce: Announce) -> int:
     return 0
 
 
-def serve_with_workers(count: int, open_engine: Callable[[], Engine], site: Site, announce: Announce) -> int:
-    """As `serve`, by several processes on one port; each opens the store itself."""
-    engine, policy = open_engine(), policy_of(site.settings)
+def serve_with_workers(
+    count: int, open_engine: Callable[[socket.socket | None], Engine], site: Site, announce: Announce
+) -> int:
+    """As `serve`, by several processes on one port; each opens the store itself, and gets its socket for that."""
+    engine, policy = open_engine(None), policy_of(site.settings)
     try:
         if PROCESSES not in engine.store.features:
             raise BadConfig(
@@ -133,18 +137,21 @@ def serve_with_workers(count: int, open_engine: Callable[[], Engine], site: Site
     finally:
         engine.store.close()
     log = ServerLog(site.settings["serve.log_level"].value, site.settings["serve.log_file"].value)
+    if site.place is not None:  # wrong settings end the start, not each worker; which say what they leave out
+        messaging_here(site.settings, lambda _: None)
+        fleet_here(site.settings, site.place, lambda: None, lambda _: None)
     with _started(site.settings, policy, announce, count) as start, private_folder() as folder:
         memory = SharedMemory()
 
         def run(handles: Handles) -> int:
             mine = start.listening[handles.number]
             _close([other for other in start.listening if other is not mine])
-            _serve(open_engine(), site, start, mine, Worker(handles, count, folder, memory))
+            _serve(open_engine(mine), site, start, mine, Worker(handles, count, folder, memory))
             return 0
 
         return Supervisor(
             count, run, log.warning, ended=lambda number, pid: fold(folder, worker_id(number, pid)),
-            stopping=partial(_close, start.listening),
+            serving=start.announce, stopping=partial(_close, start.listening),
         ).serve()  # fmt: skip
 
 
@@ -175,11 +182,12 @@ class _Start(NamedTuple):
     token: str | None
     listening: Sequence[socket.socket]  # one for each process
     address: str  # where agents of pools find the server
+    announce: Callable[[], object]  # once it serves
 
 
 @contextmanager
 def _started(settings: Settings, policy: Policy, announce: Announce, processes: int = 1) -> Iterator[_Start]:
-    """Listen, write the token of this start, and announce both; the token is removed at the end."""
+    """Listen, and write the token of this start, which is removed at the end."""
     _check_certificate(settings["serve.tls_cert"].value, settings["serve.tls_key"].value)
     _check_access_log(settings)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -187,7 +195,7 @@ def _started(settings: Settings, policy: Policy, announce: Announce, processes: 
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
     host = policy.host
     with ended_by_signals():  # until a server, or the parent of workers, installs its handlers
-        listening = listening_on(host, settings["serve.port"].value, "choose another port with --port", processes)
+        listening = listening_on(host, settings["serve.port"].value, ANOTHER_PORT, processes)
         address, port = listening[0].getsockname()[:2]
         url = f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
         token_at = token_file(os.environ, address, port)
@@ -196,8 +204,9 @@ def _started(settings: Settings, policy: Policy, announce: Announce, processes: 
         try:
             gc.collect()
             gc.freeze()  # these objects stay: no collection needs to visit them again
-            announce(url, None if token is None else f"{url}/#{token}")  # last: a signal may follow at once
-            yield _Start(policy, token, listening, settings["serve.url"].value or _reached(policy, address, port))
+            link = None if token is None else f"{url}/#{token}"
+            reached = settings["serve.url"].value or _reached(policy, address, port)
+            yield _Start(policy, token, listening, reached, partial(announce, url, link))
         finally:
             if token is not None:
                 remove_token(token_at, token)
@@ -244,30 +253,7 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
         assembly.app.mount(prefix, mounted)
         app = mounted.around(app)
         closing.append(mounted.close)
-    count = 1 if worker is None else worker.count
-    connections = UnauthenticatedConnections(
-        lambda address: is_in(address, policy.proxies),
-        most_per_address=max(1, MOST_PER_ADDRESS // count),
-        most=lambda: _shares(count).strangers,
-    )
-    known = SignedInConnections(lambda: _shares(count).signed_in)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        backlog=min(BACKLOG, _shares(count).strangers),  # so many are accepted at once, before any is closed
-        lifespan="on",
-        timeout_graceful_shutdown=DRAIN,
-        timeout_keep_alive=75,
-        ssl_certfile=settings["serve.tls_cert"].value,
-        ssl_keyfile=settings["serve.tls_key"].value,
-        ws="none",
-        http=LimitedConnection.at(connections, known),
-    )
-    # Neither asyncio nor uvicorn has another setting: by default a stalled TLS handshake is kept for a minute.
-    vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = HEAD_TIMEOUT
+    config = _configured(settings, policy, 1 if worker is None else worker.count, app)
     server = Server(config, closing, is_worker=worker is not None)
     # Until uvicorn installs its handlers, and when it raises the signal again at its end, which is not a failure.
     _handle_signals(server.request_exit)
@@ -277,9 +263,51 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
     gc.collect()
     gc.freeze()
     try:
+        if worker is None:
+            start.announce()  # after each step that could still end the start, and last: a signal may follow at once
         server.run([listening])
     finally:
         log.close()
+
+
+def _configured(settings: Settings, policy: Policy, processes: int, app: AsgiApp) -> uvicorn.Config:
+    """What serves the application: its limits and its certificate."""
+    connections = UnauthenticatedConnections(
+        lambda address: is_in(address, policy.proxies),
+        most_per_address=max(1, MOST_PER_ADDRESS // processes),
+        most=lambda: _shares(processes).strangers,
+    )
+    known = SignedInConnections(lambda: _shares(processes).signed_in)
+    # Neither asyncio nor uvicorn has another setting: by default a stalled TLS handshake is kept for a minute.
+    vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = HEAD_TIMEOUT
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=min(BACKLOG, _shares(processes).strangers),  # so many are accepted at once, before any is closed
+        lifespan="on",
+        timeout_graceful_shutdown=DRAIN,
+        timeout_keep_alive=75,
+        ssl_certfile=settings["serve.tls_cert"].value,
+        ssl_keyfile=settings["serve.tls_key"].value,
+        ws="none",
+        http=LimitedConnection.at(connections, known),
+    )
+
+
+def waiting_server(settings: Settings, listening: socket.socket | None) -> WaitingServer:
+    """What answers until the store is open: at a worker's socket, or where the server will listen."""
+    policy = policy_of(settings)
+
+    def listen() -> socket.socket:
+        _check_certificate(settings["serve.tls_cert"].value, settings["serve.tls_key"].value)
+        if listening is not None:
+            return listening.dup()  # connections that wait at it are the server's afterwards
+        return listening_on(policy.host, settings["serve.port"].value, ANOTHER_PORT)[0]
+
+    return WaitingServer(policy, listen, partial(_configured, settings, policy, 1))
 
 
 def _shares(processes: int) -> Shares:

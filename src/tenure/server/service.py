@@ -214,7 +214,7 @@ class Service:
         return self.threads.costly if query.is_costly else self._readers
 
     async def costly_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a function whose cost grows with what is asked: in one of few threads, behind the gate."""
+        """Run a function whose cost grows with the question: in one of few threads, behind the gate."""
 
         def behind() -> T:
             with gate():

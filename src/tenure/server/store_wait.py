@@ -26,10 +26,13 @@ def open_with_retries(
     most: float,
     report: Report,
     *,
+    meanwhile: Callable[[], object] = lambda: None,
     pause: Callable[[float], None] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> T:
     """The result of `open_`, retried with growing pauses for at most `most` seconds; each failure is reported.
+
+    `meanwhile` is called before each pause.
 
     Raises the last StoreUnavailable after that time, and the first if `may_come_back` says that a retry is useless.
     """
@@ -42,6 +45,7 @@ def open_with_retries(
             if left <= 0 or not may_come_back(error):
                 raise
             wait = min(wait, left)
+            meanwhile()
             report("the store is unavailable; retrying", why=error.message, pause=round(wait, 1), left=round(left))
         pause(wait)
         wait = min(2 * wait, LONGEST)

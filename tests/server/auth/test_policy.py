@@ -82,7 +82,14 @@ def test_where_all_must_sign_in_somebody_must_be_able_to() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ['jwt_secret = "' + "s" * 32 + '"', 'trusted_proxy = "0.0.0.0/0"', 'auth = "auto"', 'hosts = "x"']
+    "line",
+    [
+        'jwt_secret = "' + "s" * 32 + '"',
+        'metrics_token = "token"',
+        'trusted_proxy = "0.0.0.0/0"',
+        'auth = "auto"',
+        'hosts = "x"',
+    ],
 )
 def test_a_repositorys_own_file_does_not_say_who_gets_in(tmp_path: Path, line: str) -> None:
     (tmp_path / ".git").mkdir()

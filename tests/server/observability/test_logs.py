@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 
+from tenure.client.caller import SystemRandom
 from tenure.core import keys
 from tenure.core.commands import Principal
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.ids import Receipt
+from tenure.engine import Engine
+from tenure.server.app import App
 from tenure.server.logs import LEVELS, ServerLog
+from tenure.server.requests import Request
+from tenure.server.service import Service
+from tests.server.test_coordinator import Failing
 
 AGENT = Principal(role="agent", agent="ann", session="s-1", address="10.1.2.3")
 RECEIPT = str(Receipt("B-003", 7, "0011aabb", bytes(range(16))))
@@ -200,3 +206,36 @@ def test_a_log_that_cannot_be_written_fails_nothing() -> None:
     log.info("x")
     log.info("y")
     assert log.sink.lost == 2
+
+
+# --- a request that failed ------------------------------------------------------------------------------------
+
+
+async def test_a_failed_request_has_code_and_request_id_and_the_reason_where_the_server_failed_it(
+    written: Written,
+) -> None:
+    async def owner(_: Request) -> Principal:
+        return Principal()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"{}"}
+
+    async def send(_: Any) -> None:
+        pass
+
+    store = Failing()
+    service = Service(Engine(store, SystemRandom()))
+    app = App(service, owner, written.log)
+    scope = {
+        "type": "http", "method": "GET", "path": "/api/v1/projects/hunter2/tasks/A-001", "scheme": "http",
+        "query_string": b"", "headers": [(b"host", b"localhost"), (b"idempotency-key", b"k-1")],
+    }  # fmt: skip
+    await app(scope, receive, send)
+    store.reads = StoreUnavailable("db.internal: no space left on device")
+    await app(scope, receive, send)
+    refused, failed = written.lines
+    assert (refused["status"], refused["code"], refused["request_id"]) == (404, "NOT_FOUND", "k-1")
+    assert "hunter2" not in str(refused)  # it quotes what was sent
+    assert (failed["status"], failed["code"], failed["level"]) == (503, "STORE_UNAVAILABLE", "error")
+    assert failed["why"] == "db.internal: no space left on device"
+    service.shut()

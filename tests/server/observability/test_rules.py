@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 from tenure.server.metric_definitions import HISTOGRAM, METRICS, SAME
 from tests.servers.fixtures import provided
+from tests.servers.prometheus import scaled
 
 HERE = Path(__file__).parent
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -69,6 +70,18 @@ def test_promtool_agrees(promtool: Path, asked: tuple[str, ...]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_rules_can_be_shortened_by_one_factor(promtool: Path, tmp_path: Path) -> None:
+    """The drill with a real Prometheus does it: `./x reliability alerts`."""
+    assert (
+        scaled("for: 5m\nexpr: rate(x[2m] offset 1h) > 60", 30)
+        == "for: 10000ms\nexpr: rate(x[4000ms] offset 120000ms) > 60"
+    )
+    shortened = tmp_path / "rules.yml"
+    shortened.write_text(scaled(RULES.read_text(), 30))
+    done = subprocess.run([promtool, "check", "rules", shortened], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_every_alert_is_shown_to_fire_and_tells_what_to_do() -> None:
     document = YAML(typ="safe").load((HERE / "alerts.yml").read_text())
     fired = {t["alertname"] for test in document["tests"] for t in test.get("alert_rule_test", ()) if t["exp_alerts"]}
@@ -85,7 +98,7 @@ def test_rules_and_dashboard_name_only_metrics_and_labels_that_there_are() -> No
         names = [metric(name) for name in NAME.findall(expression)]
         wrong += [f"{where}: {name}" for name in names if name not in METRICS]
         labels = {label for name in names if name in METRICS for label in METRICS[name].labels} | ADDED
-        used = {word.strip() for group in GROUPED.findall(expression) for word in group.split(",")}
+        used = {word.strip() for group in GROUPED.findall(expression) for word in group.split(",") if word.strip()}
         for name, matchers in SELECTOR.findall(expression):
             own = {*METRICS[metric(name)].labels, *ADDED}
             wrong += [f"{where}: {name}{{{m}}}" for m in re.findall(r"(\w+)(?:=~|!~|!=|=)\"", matchers) if m not in own]

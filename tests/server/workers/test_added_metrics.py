@@ -44,13 +44,20 @@ def test_what_was_read_from_the_store_is_that_of_the_worker_that_was_asked() -> 
 
 def test_the_worst_worker_is_shown_and_the_one_that_leads() -> None:
     ages = "tenure_coordinator_last_cycle_age_seconds"
-    for name, shown in (("tenure_coordinator_leader", 1), (ages, 1), ("tenure_store_up", 0)):
+    for name, shown in (("tenure_coordinator_leader", 1), (ages, 1), ("tenure_store_answer_age_seconds", 0)):
         assert value_of(added([[gauge(name, 0)], [gauge(name, 1)]], []), name) == [shown]
+
+
+def test_whether_the_store_answers_is_what_the_worker_that_was_asked_has_just_seen() -> None:
+    """The other may have looked last during an outage that is over."""
+    for asked in (0, 1):
+        found = added([[gauge("tenure_store_up", asked)], [gauge("tenure_store_up", 1 - asked)]], [])
+        assert value_of(found, "tenure_store_up") == [asked]
 
 
 def test_every_gauge_of_a_process_has_a_rule() -> None:
     names = {name for name, metric in METRICS.items() if metric.kind == GAUGE and metric.across == PER_PROCESS}
-    least = {"tenure_store_up"}
+    least = {"tenure_store_up", "tenure_store_answer_age_seconds"}
     for name in names:
         (value,) = value_of(added([[gauge(name, 2)], [gauge(name, 5)]], []), name)
         assert value == (2 if name in least else 5), name

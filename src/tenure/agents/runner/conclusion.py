@@ -238,7 +238,9 @@ def _committed(attempt: Attempt, data: Any, summary: str) -> dict[str, Any]:
     tree, land = attempt.tree, None
     assert tree is not None
     where = tree.commit(f"{attempt.task.get('ref', attempt.key)}: {attempt.task['title']}\n\n{summary}\n")
-    if attempt.options.land and tree.commits():
+    if attempt.options.land and not tree.commits():
+        return {"data": data, "summary": summary, "lines": 0, "test_files": 0}
+    if attempt.options.land:
         from tenure.agents.land import no_target
 
         land = LandRequest(commit=where["commit"], onto=tree.made.onto or no_target())

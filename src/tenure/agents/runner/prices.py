@@ -1,6 +1,6 @@
 """Before an agent spends: whether a budget in dollars would see what it costs.
 
-Some CLIs report dollars, some name the models that they used; the others are told from their own settings. Where none
+Some CLIs report dollars, some name the models that they used; of the others the settings name it. Where none
 of that gives a price, a budget in dollars would stay at zero while the agent spends, so the run is refused.
 """
 
@@ -22,7 +22,7 @@ class NoPrice(TenureError):
 def check_priced(
     cli: Cli, model: str | None, headroom: Mapping[str, Any], prices: Prices, now: int, *, command: str
 ) -> None:
-    """Refuse an agent that would spend unseen. `model`: the one that it will use, None where nobody can tell."""
+    """Refuse an agent that would spend unseen. `model`: the one that it will use, None where it is not known."""
     if cli.tells_cost or (model is None and cli.tells_model):
         return
     if model is not None and prices.find(model, now) is not None:

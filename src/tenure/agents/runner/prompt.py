@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 KEPT = "It is claimed for you, and its lease is renewed while you work."
 ENDING = (
     "Nobody can answer you. Your last message is submitted as the result when you end: {}."
-    " If you cannot do it, say why with the command `fail` below. `tenure done`, `tenure land` and claims of other"
-    " tasks are not for you: the runner does that."
+    " If you cannot do it, say why with the command `fail` below. The runner lands your commits: `tenure land` and"
+    " claims of other tasks are not for you."
 )
 
 

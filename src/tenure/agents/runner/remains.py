@@ -8,6 +8,7 @@ from tenure.agents.runner.shared import FOREVER, UNTIL_EMPTY, Options, Shared
 from tenure.agents.unlanded import unlanded
 from tenure.client import Client
 from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED
+from tenure.core.safe_text import shell_word
 
 
 class Remains(NamedTuple):
@@ -31,7 +32,7 @@ class Remains(NamedTuple):
             "a dead letter": self.dead, "its result was refused": self.refused,
             "accepted, and its commits have not landed": self.unlanded,
         }  # fmt: skip
-        lines = [f"{key}: {what}; see `tenure why {key}`" for what, keys in named.items() for key in keys]
+        lines = [f"{key}: {what}; see `tenure why {shell_word(key)}`" for what, keys in named.items() for key in keys]
         return [*lines, *(["only tasks that wait for a person are left; see `tenure todo`"] if self.waits else [])]
 
 

@@ -118,7 +118,7 @@ def _costs(keys: Sequence[str]) -> Iterator[Finding]:
 def _landings(waiting: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """Results that have passed, and that nobody has landed for a while, or nobody could."""
     for one in [one for one in waiting if one["what"] == LANDING][:MOST]:
-        yield warning("landing", f"{one['key']}: {one['text']}", lander(shell_word(one["ref"])))
+        yield warning("landing", f"{one['key']}: {one['text']}", lander(one["ref"]))
 
 
 def _keys(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -164,7 +164,7 @@ def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     if waiting and not is_led:
         yield warning(
             "sources",
-            f"{first_of(waiting)}: no coordinator runs, so nothing fires",
+            f"{first_of(waiting)}: nobody leads now, so nothing fires",
             "keep `tenure daemon` or `tenure serve` running; missed ticks follow each schedule's misfire policy",
         )
     for row in on:
@@ -343,7 +343,7 @@ def _remote_sources(status: Mapping[str, Any]) -> Iterator[Finding]:
     if any(status["sources"].values()) and status["coordinator"] is None:
         yield warning(
             "sources",
-            "no coordinator runs, so schedules and triggers do not fire",
+            "nobody leads now, so schedules and triggers do not fire",
             "check that the server's coordinator runs: `GET /health/coordinator`",
         )
 

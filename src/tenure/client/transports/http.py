@@ -384,8 +384,16 @@ class Tries:
         # A slow reply may have used up the time; the second try reports whether the first was applied.
         is_over = self._monotonic() + pause > self._until
         if is_over and (self._count > 1 or (trouble.retry_after or 0.0) > PATIENCE):
-            raise self.end(trouble)
+            raise self._waited(self.end(trouble))
         return pause
+
+    @staticmethod
+    def _waited(error: TenureError) -> TenureError:
+        """The error of a request that was sent for PATIENCE seconds, which no setting makes longer."""
+        if isinstance(error, StoreUnavailable):
+            error.message += f"; it was tried for {PATIENCE:g} s"
+            error.hint = f"{error.hint or 'the server may be starting again'}; then call it again: nothing was done"
+        return error
 
     def end(self, trouble: Trouble) -> TenureError:
         """The error to give up with."""

@@ -241,6 +241,7 @@ class Attempt:
         """Send the command until the store answers: a restarting server must not lose an hour of work."""
         pause = SHORTEST
         following: Final | None = last
+        self.claim.is_ending = True
         while following is not None:
             command = structs.replace(following, receipt=self.claim.receipt)  # it may have been claimed again since
             try:

@@ -286,8 +286,10 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
         return answered
 
     def _suspended(self, kind: type[c.Command], **fields: Any) -> Suspended:
+        self._claim.is_ending = True
         outcome = self._present(kind, **fields)
         if not outcome.ok:
+            self._claim.is_ending = False
             raise Failure(f"{outcome.outcome}: {outcome.message}")
         self._claim.end()
         return Suspended()

@@ -49,6 +49,7 @@ class HeldClaim:
         self.why: str | None = None  # the function must stop
         self.has_noticed = False  # and knows it
         self.is_over = False  # the claim has ended
+        self.is_ending = False  # the command that ends it is on its way: its answer may come after a renewal's
         self.warning: str | None = None  # what the last answer warned of
         self.change: Outcome | None = None  # the last outcome that reported a changed description
         self.seen: int | None = None  # the number of the description that the function has read
@@ -121,7 +122,10 @@ class HeldClaim:
         with self._mutex:
             if self.is_over or self.is_cancelled or receipt != self.receipt:
                 return  # another thread has handled it
-            if refusal.outcome == "TASK_CANCELLED" or self._ended_by() is not None:
+            ended_by = self._ended_by()
+            if self.is_ending and ended_by == "holder":
+                return  # by this worker's own command
+            if refusal.outcome == "TASK_CANCELLED" or ended_by is not None:
                 self.stop(refusal.message or refusal.outcome)
                 return
             again = self.client.claim(self.task["id"], lease=self._asked)

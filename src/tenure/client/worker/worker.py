@@ -31,6 +31,7 @@ from tenure.core.ids import fitted_name
 from tenure.core.inputs import MOST_LISTED
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
+from tenure.process_table import call
 from tenure.sinks.event_loop import EventLoop
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class Worker:
         """The worker's client, opened when it is first needed: a program may import its worker without a store."""
         with self._opening:
             if self._client is None:
+                call("worker")
                 self._client = self._open()
             return self._client
 

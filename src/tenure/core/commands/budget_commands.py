@@ -47,7 +47,7 @@ class MoveBudget(Command, frozen=True, kw_only=True, tag="move_budget"):
 class ConfirmUsage(Command, frozen=True, kw_only=True, tag="confirm_usage"):
     """Confirm a cost that is far above what its tokens cost: from now on budgets count it. By a person.
 
-    Of every attempt of the task, or of the one with this `generation`; also what was rejected before.
+    Of every attempt of the task, or of the one with this `generation`; also a rejected one.
     """
 
     declaration: ClassVar = Declaration("doubts", "admin", "POST", TASK + "/confirm-usage")
@@ -57,7 +57,7 @@ class ConfirmUsage(Command, frozen=True, kw_only=True, tag="confirm_usage"):
 
 
 class RejectUsage(Command, frozen=True, kw_only=True, tag="reject_usage"):
-    """Reject such a cost: it was not spent, and counts nowhere. By a person; also what was confirmed before."""
+    """Reject such a cost: it was not spent, and counts nowhere. By a person; also a confirmed one."""
 
     declaration: ClassVar = Declaration("doubts", "admin", "POST", TASK + "/reject-usage")
 

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from tenure.core import priority
 from tenure.core.events import KINDS, LEVELS
+from tenure.core.store_health import DATABASES
 from tenure.core.views.budget_views import BudgetView
 from tenure.core.views.task_views import Instant, State, TotalsView, ValidationCounts
 from tenure.core.views.team_views import AgentView, TrackProgress
@@ -269,7 +270,7 @@ class CycleError(TypedDict):
 
 
 class Here(TypedDict):
-    """The server that was asked; its instance is told to the deployment's owner."""
+    """The server that was asked; the deployment's owner also sees its instance."""
 
     instance: str | None
     leads: bool
@@ -319,7 +320,8 @@ class CoordinatorHealth(TypedDict):
     """Whether a process leads, on any server, and what it depends on."""
 
     status: Annotated[str, Meta(extra_json_schema={"enum": ["healthy", "degraded"]})]
-    database: Annotated[str, Meta(extra_json_schema={"enum": ["ok", "unavailable"]})]
+    database: Annotated[str, Meta(extra_json_schema={"enum": [*DATABASES]})]
+    reason: str | None
     active: bool
     term: int
     since: Instant | None

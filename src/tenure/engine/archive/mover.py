@@ -211,7 +211,7 @@ def _stays(work: UnitOfWork, lineage: Sequence[Task], until: int) -> bool:
     project = lineage[0].project
     ids_ = tuple(task.id for task in lineage)
     if work.find(Usage, {"project": project, "task": ids_, "doubtful": Present()}, limit=1):
-        return True  # a person has to decide, and what is archived is summed up
+        return True  # a person has to decide, and usage in the archive is summed up
     if ids.has_dag_row(lineage[0]):
         dag = work.get(Dag, project, lineage[0].dag)
         if dag is None or dag.completed + dag.cancelled != dag.total:

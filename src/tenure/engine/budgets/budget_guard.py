@@ -273,7 +273,7 @@ def checked(work: UnitOfWork, hold: Hold, answer: Outcome) -> Outcome:
 
 
 def warning(work: UnitOfWork, project: Project, task: Task) -> str | None:
-    """What to tell the holder of a task of which a budget is nearly used up."""
+    """The warning for the holder of a task, where one of its budgets is nearly used up."""
     return _near(work, rows_of(work, project, task, task.agent or ""))
 
 

@@ -50,7 +50,7 @@ def _amounts(budget: Budget) -> dict[str, Any]:
 
 
 def _doubtful(work: UnitOfWork, budget: Budget) -> int:
-    """What was reported in its scope and no budget counts before a person has confirmed it."""
+    """Costs reported in its scope that no budget counts before a person has confirmed them."""
     if budget.currency != budgets.USD:
         return 0
     here: dict[str, Any] = {} if budget.scope == TENANT else {"project": budget.project}

@@ -18,6 +18,7 @@ from tenure.core.land_request import JUDGE, LAND, LANDING, PHASES, is_of_landing
 from tenure.core.lifecycle import PAUSED, VALIDATING
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import ApiKey, Claim, Project, Result, RetryPolicy, Task, Validation, replace
+from tenure.core.safe_text import shell_word
 from tenure.core.validation import MOST_REASONS, PASSED, REFUSED, REVIEW
 from tenure.engine.checks.submission_checks import text_of
 from tenure.engine.checks.validation_reads import open_rows, row_of_task, view
@@ -468,7 +469,10 @@ def check_not_landing(task: Task, row: Validation | None, verb: str) -> None:
     """Once a taker may have moved the branch, nothing but the landing itself says what becomes of the task."""
     if row is not None and row.phase == LANDING:
         message = f"{verb}: {task.key} is being landed on {validation.onto(row)}, and may be there already"
-        hint = f"wait until it has landed; after a crash `tenure land {task.ref}` in a checkout of it settles that"
+        hint = (
+            f"wait until it has landed; after a crash `tenure land {shell_word(task.ref)}` in a checkout of "
+            "it settles that"
+        )
         raise Refused(Outcome(outcome="DENIED_STATE", state=task.state, message=message, hint=hint))
 
 

@@ -57,6 +57,7 @@ class Cycle(NamedTuple):
     settled: int  # rows
     failed: int  # rows that could not be settled
     ok: bool  # False: it was aborted
+    error: TenureError | None = None  # that of the store which aborted it
 
 
 class Coordinator:
@@ -196,8 +197,12 @@ class Coordinator:
         """Run one cycle; return the seconds until the next."""
         began = self._monotonic()
         self._settled = self._failed = 0
+        self._aborted_by: TenureError | None = None
         pause = self._step()
-        self._cycled(Cycle(self._monotonic() - began, self._settled, self._failed, not self._troubles))
+        cycle = Cycle(
+            self._monotonic() - began, self._settled, self._failed, not self._troubles, self._aborted_by
+        )  # fmt: skip
+        self._cycled(cycle)
         return pause
 
     def _step(self) -> float:
@@ -219,6 +224,7 @@ class Coordinator:
             return SOONEST
         except Exception as error:  # noqa: BLE001 - a bug, or an unavailable store, must not end the thread for good
             self._fail(spelled(error))
+            self._aborted_by = error if isinstance(error, TenureError) else None
         self._troubles += 1
         back_off = min(LONGEST_BACK_OFF, 0.5 * 2.0 ** min(self._troubles, 10))
         return back_off * (0.5 + self.engine.random.fraction())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from tenure.core import claims, ids, limits, pools, roles
+from tenure.core import claims, ids, limits, roles
 from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
@@ -413,7 +413,11 @@ def is_known_agent(work: Rows, project: str, name: str) -> bool:
         return True
     pool, _, place = name.rpartition("-")
     found = work.get(Pool, project, pool) if place.isdecimal() else None
-    return found is not None and name in (pools.agent_of(pool, number + 1) for number in range(found.size))
+    if found is None:
+        return False
+    from tenure.core.pools import agent_of  # few names are of a pool; keeps startup fast
+
+    return name in (agent_of(pool, number + 1) for number in range(found.size))
 
 
 def check_agent_name(work: Rows, project: str, name: str, what: str = "agent") -> None:

@@ -65,7 +65,7 @@ def directives(work: UnitOfWork, project: str, agent: str) -> list[DirectiveView
 
 
 def strongest(found: Sequence[DirectiveView]) -> dict[str, Any]:
-    """The one of them that an answer about the agent names, with all that are like it."""
+    """The one of them that an answer about the agent names, with every other of its kind."""
     for wanted in _STRONGEST:
         texts = [f"{one['task']}: {one['text']}" for one in found if one["directive"] == wanted]
         if texts:

@@ -42,6 +42,9 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     if cmd.land is not None:
         check_commit(cmd.land.commit, "land.commit")
         check_branch(cmd.land.onto)
+        is_paused = hold.is_late and hold.task.state == lifecycle.PAUSED
+        if is_paused and not claims.is_late_landing_open(hold.task, hold.claim):
+            hold = judged(work, cmd.project, cmd.receipt)
     elif answer is None and hold.refusal is None and hold.claim.metadata:
         from tenure.core import runners  # few claims have metadata; keeps startup fast
 

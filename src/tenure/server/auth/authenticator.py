@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from tenure.client.local_token import is_local_token
 from tenure.core import ids, keys, limits, tenant_limits, tenants
@@ -27,26 +27,29 @@ from tenure.core.commands import (
     RevokeKey,
     RotateKey,
 )
-from tenure.core.errors import NotAllowed, NotFound, NotSignedIn, Overloaded, StoreError, TenureError
+from tenure.core.errors import NotFound, NotSignedIn, Overloaded, StoreError, StoreUnavailable, TenureError
 from tenure.core.events import Event
 from tenure.core.keys import TOKEN_BYTES, is_good_session, is_of_token, of_token, session_id
 from tenure.core.records import ApiKey, Tenant
+from tenure.core.roles import owns_deployment
 from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.runtime.tenancy import TenantEngines
 from tenure.engine.verbs import web_sessions
-from tenure.server.auth.outages import Outages
+from tenure.server.auth import metrics_token
+from tenure.server.auth.lookups import AWAY, InThread, Lookups
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.principals import local_owner, of_key, principal_of
 from tenure.server.auth.request_source import (
-    CALLER,
     COOKIE_SECONDS,
     MOST_SESSIONS,
     NAMED_TENANT,
     RequestSource,
     Session,
+    caller_in,
     check_host,
     check_origin,
+    check_private,
     cleared,
     cookie_of,
     is_loopback_name,
@@ -55,26 +58,23 @@ from tenure.server.auth.request_source import (
     source_of,
     tenant_named,
 )
-from tenure.server.auth.row_cache import NeedsLookup, RowCache, TenantRows, tenant_cache
+from tenure.server.auth.row_cache import NeedsLookup, Recall, RowCache, TenantRows, tenant_cache
 from tenure.server.auth.tokens import LEEWAY, Claims, Fetch, Tokens
 from tenure.server.process_memory import Memory, OwnMemory
 from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
 
 FAILURES = limits.SIGN_IN_TRIES
 FAILURES_A_SECOND = 1 / 6
-TRIES = 8  # lookups of a request: a stranger to a tenant with its own store needs five
-_HOW_TO_SIGN_IN = "send a key with `Authorization: Bearer KEY`; create one with `tenure key create`"
+HOW_TO_SIGN_IN = "send a key with `Authorization: Bearer KEY`; create one with `tenure key create`"
 _HOW_HERE = (
     "on this machine the token of the server's start is needed: commands of the user who started it send it "
     "automatically; others send a key"
 )
 BURST = 2.0  # seconds of a tenant's rate that it may use at once
 USE_WRITTEN = 60.0  # seconds between two writes of a key's last use
-AWAY = (StoreError, Overloaded)  # a tenant's own store cannot be read now
 SHOWN = 16  # characters of a secret's digest that name it
 
-T = TypeVar("T")
-InThread = Callable[[Callable[[], object]], Awaitable[Any]]
+AskOthers = Callable[[Mapping[str, Any]], Awaitable[Principal | None]]
 
 
 class SignedIn(NamedTuple):
@@ -89,8 +89,8 @@ class Authenticator:
 
     A credential decides the tenant: a key names it, a session is one of its rows, a token names it or is a member's;
     the deployment's owner on this machine may name any. A tenant that is not the caller's is answered like one that
-    does not exist, whether it does or not: nothing is looked up in it. While a tenant's own store is away, only who was
-    known in it before is told so; to everybody else it does not exist.
+    does not exist, whether it does or not: nothing is looked up in it. While a tenant's own store is unavailable, only
+    who was known in it before may learn so; to everybody else it does not exist.
 
     `read_in_thread` runs lookups in the home tenant's store, `write_in_thread` writes; `apart` runs both elsewhere, so
     that a store of one tenant that hangs delays no other. `token` is the token of this start, on loopback: see
@@ -116,16 +116,19 @@ class Authenticator:
         memory = memory or OwnMemory()
         self.policy = policy
         self._engines = engines or TenantEngines(engine, monotonic)
-        self._home = TenantRows(engine, monotonic)
+        self._recall = Recall()
+        self._home = TenantRows(engine, monotonic, self._recall)
         self._tenants: OrderedDict[str, TenantRows] = OrderedDict()
-        self._tenant_cache = tenant_cache(engine, monotonic)
+        self._tenant_cache = tenant_cache(engine, monotonic, self._recall)
+        self.ask_others: AskOthers = _nobody  # what other processes of the server remember
         self._token, self._user, self._monotonic = token, user, monotonic
         self._local_sessions = memory.sessions(monotonic)
-        self._outages = Outages(monotonic)
-        self._home_read_at = -limits.KEY_CACHE  # when the home store last answered
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
         self._read_in_thread, self._write_in_thread, self._apart = read_in_thread, write_in_thread, apart
-        self._lookups: dict[str, asyncio.Future[Any]] = {}
+        self._lookups = Lookups(engine, self._recall, read_in_thread, apart, monotonic)
+        self._resolved, self._recalled, self._outages = (
+            self._lookups.resolved, self._lookups.recalled, self._lookups.outages,
+        )  # fmt: skip
         self._requests = memory.buckets("requests", policy.rate, 2 * policy.rate, monotonic)
         # In seconds of a tenant's rate: a request takes its share of one.
         self._of_tenants = memory.buckets("tenants", 1.0, BURST, monotonic)
@@ -139,13 +142,8 @@ class Authenticator:
         """The principal of this ASGI scope's request. One with a good credential that is refused is in the scope."""
         source = source_of(scope, self.policy.proxies)
         wanted = tenant_named(source, scope.get(NAMED_TENANT))
-        callers: list[Principal] = []
-        try:
-            principal = await self._resolved(lambda: self._authenticated(source, wanted, callers.append))
-        except TenureError:
-            if callers:
-                scope[CALLER] = callers[-1]
-            raise
+        with caller_in(scope) as note:
+            principal = await self._resolved(lambda: self._authenticated(source, wanted, note))
         if principal.key is not None and not is_of_token(principal.key):
             rows = self._kept(principal.tenant or HOME)
             name = f"{principal.tenant} {principal.key}"
@@ -153,15 +151,58 @@ class Authenticator:
                 self._write_later(rows.engine, name, partial(web_sessions.note_use, rows.engine, principal.key))
         return principal
 
+    async def authenticate_watcher(self, scope: MutableMapping[str, Any]) -> Principal:
+        """As `authenticate`, for the routes that answer while the store is unavailable.
+
+        The metrics token needs no store. Other credentials are checked as ever; where the store does not answer at
+        once, what this process read in the last ten minutes counts, and who it has not seen is refused at once.
+        """
+        source = source_of(scope, self.policy.proxies)
+        if (principal := metrics_token.reader_of(self.policy, source)) is not None:
+            return principal
+        if not self.is_away(HOME):
+            try:
+                async with asyncio.timeout(limits.WATCH_WAIT):
+                    return await self.authenticate(scope)
+            except (TimeoutError, Overloaded):
+                self.note_away(HOME, StoreUnavailable("the store does not answer in time"))
+            except StoreError:
+                pass
+        self._lookups.look_at_home()
+        try:
+            return await self.recall(scope)
+        except StoreError:
+            found = await self.ask_others(scope)
+            if found is None:
+                raise
+            return found
+
+    async def recall(self, scope: MutableMapping[str, Any]) -> Principal:
+        """The principal of the request, as far as this process remembers the credentials."""
+        source = source_of(scope, self.policy.proxies)
+        wanted = tenant_named(source, scope.get(NAMED_TENANT))
+        with caller_in(scope) as note:
+            return await self._recalled(lambda: self._authenticated(source, wanted, note))
+
+    def is_owner_here(self, scope: Mapping[str, Any]) -> bool:
+        """Whether the deployment's owner asks, as far as this process knows without the store."""
+        try:
+            source = source_of(scope, self.policy.proxies)
+            with self._recall.using():
+                who = self._authenticated(source, tenant_named(source, scope.get(NAMED_TENANT)), lambda _: None)
+        except (TenureError, NeedsLookup):
+            return False
+        return owns_deployment(who)
+
     async def open_store(self, name: str) -> None:
-        """Open the tenant's own store, if it is not; StoreUnavailable where it is away."""
+        """Open the tenant's own store, if it is not; StoreUnavailable where it cannot be reached."""
         await self._resolved(lambda: self._rows(name))
 
     def is_away(self, tenant: str) -> bool:
         return self._outages.of(tenant) is not None
 
     def note_away(self, tenant: str, error: TenureError) -> None:
-        """The tenant's own store could not be read: others need not try before it answers again."""
+        """The tenant's store could not be read: others need not try before it answers again."""
         self._outages.begin(tenant, error)
 
     async def open_tenant(self, name: str) -> Tenant | None:
@@ -282,32 +323,6 @@ class Authenticator:
             return any(digest.hex().startswith(shown) for digest in keys.digests_at(key, now))
         return True
 
-    async def _resolved(self, ask: Callable[[], T]) -> T:
-        """The result of `ask`, after the lookups that it needs. A lookup that many wait for runs once."""
-        for _ in range(TRIES):
-            try:
-                return ask()
-            except NeedsLookup as lookup:
-                running = self._lookups.get(lookup.name)
-                if running is None:
-                    in_thread = self._read_in_thread if lookup.store is self._home.engine.store else self._apart
-                    running = self._lookups[lookup.name] = asyncio.ensure_future(in_thread(lookup.run))
-                    running.add_done_callback(lambda _, name=lookup.name: self._lookups.pop(name, None))  # type: ignore[misc]
-                is_home, at = lookup.store is self._home.engine.store, self._monotonic()
-                try:
-                    await asyncio.shield(running)
-                    if is_home:
-                        self._home_read_at = at
-                        self._outages.end(HOME)
-                except AWAY as error:
-                    if lookup.tenant is None:
-                        raise
-                    self._outages.begin(HOME if is_home else lookup.tenant, error)
-                    if is_home:
-                        raise
-        # Each lookup was outdated on arrival.
-        raise Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
-
     def _writing(self, engine: Engine) -> InThread:
         return self._write_in_thread if engine.store is self._home.engine.store else self._apart
 
@@ -359,32 +374,18 @@ class Authenticator:
         row = self._open_row(tenant)
         assert row is not None  # only the home tenant has none
         if (away := self._outages.of(tenant)) is not None:
-            self._look_again(row)
-            raise away
+            self._lookups.look_again(tenant, lambda: self._engines.of(row))
+            if not self._recall.is_on:
+                raise away
         if not self._engines.is_at_hand(row):
             raise NeedsLookup(f"{tenant} store", partial(self._engines.of, row), tenant=tenant)
         found = self._tenants.get(tenant)
         if found is None or found.engine is not self._engines.of(row):
-            found = self._tenants[tenant] = TenantRows(self._engines.of(row), self._monotonic)
+            found = self._tenants[tenant] = TenantRows(self._engines.of(row), self._monotonic, self._recall)
             while len(self._tenants) > limits.TENANT_ENGINES:
                 self._tenants.popitem(last=False)
         self._tenants.move_to_end(tenant)
         return found
-
-    def _look_again(self, row: Tenant) -> None:
-        """Find out in the background whether the tenant's store has come back."""
-        if not self._outages.is_due(row.id):
-            return
-
-        async def look() -> None:
-            with suppress(TenureError):
-                await self._apart(lambda: self._engines.of(row).read(lambda tx: tx.now))
-                self._outages.end(row.id)
-
-        name = f"{row.id} again"
-        if name not in self._lookups:
-            looking = self._lookups[name] = asyncio.ensure_future(look())
-            looking.add_done_callback(lambda _: self._lookups.pop(name, None))
 
     def _check_home(self, rows: RowCache[Any], id: str) -> None:
         """Before a refusal, whatever tenant was named: one of `AWAY` where the home store cannot be read.
@@ -393,12 +394,10 @@ class Authenticator:
         """
         with suppress(NotSignedIn):
             rows.find(id)
-        if self._outages.of(HOME) is not None or self._monotonic() - self._home_read_at >= limits.KEY_CACHE:
-            engine = self._home.engine
-            raise NeedsLookup("home store", lambda: engine.read(lambda tx: tx.now), engine.store, HOME)
+        self._lookups.check_home()
 
     def _rows_of_session(self, tenant: str, id: str) -> TenantRows:
-        """As `_rows`. While its store is away, a tenant does not exist for a session that was not open here before."""
+        """As `_rows`. While its store is unavailable, a tenant exists only for a session that was open here before."""
         try:
             return self._rows(tenant)
         except AWAY:
@@ -460,7 +459,7 @@ class Authenticator:
         scheme, _, credential = text.partition(" ")
         credential = credential.strip()
         if scheme.lower() != "bearer" or not credential:
-            raise NotSignedIn("the header Authorization must be `Bearer` and a key or token", _HOW_TO_SIGN_IN)
+            raise NotSignedIn("the header Authorization must be `Bearer` and a key or token", HOW_TO_SIGN_IN)
         if is_local_token(credential):
             return self._by_local_token(source, credential, wanted or HOME)
         if credential.startswith("tnr_"):
@@ -479,11 +478,11 @@ class Authenticator:
 
     def _by_key(self, source: RequestSource, text: str) -> tuple[str, ApiKey]:
         """The tenant that the key names, and its row there."""
-        _check_private(source)
+        check_private(source)
         given = keys.parse_key(text)
         with self._counted(source, f"{given.tenant} {given.id}" if given is not None else "no key"):
             if given is None:
-                raise NotSignedIn("malformed API key", _HOW_TO_SIGN_IN)
+                raise NotSignedIn("malformed API key", HOW_TO_SIGN_IN)
             try:
                 rows = self._rows(given.tenant)
             except NotFound:
@@ -497,8 +496,10 @@ class Authenticator:
                 key, now = (rows or self._home).keys.find(given.id)
             except NotSignedIn:
                 key, now = None, 0
-            if rows is None or key is None or not keys.opens(key, given.secret, now):
+            if rows is None or key is None or not keys.opens(key, given.secret, 0):
                 self._check_home(self._home.keys, given.id)
+                raise _not_accepted()
+            if not keys.opens(key, given.secret, now):  # expired, which its holder may learn
                 raise _not_accepted()
         return given.tenant, key
 
@@ -512,8 +513,8 @@ class Authenticator:
         self, source: RequestSource, token: str, wanted: str | None, note: Callable[[Principal], None]
     ) -> Principal:
         if self._tokens is None:
-            raise NotSignedIn("malformed API key, and JWTs are not configured on this server", _HOW_TO_SIGN_IN)
-        _check_private(source)
+            raise NotSignedIn("malformed API key, and JWTs are not configured on this server", HOW_TO_SIGN_IN)
+        check_private(source)
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
         note(Principal(role="", user=claims.subject, agent=claims.agent, key=of_token(claims.subject)))
@@ -539,8 +540,8 @@ class Authenticator:
         sessions = sessions_in(source.header(b"cookie"), source.scheme)
         if not sessions:
             check_origin(source)
-            raise NotSignedIn("not signed in", _HOW_HERE if self._is_local(source) else _HOW_TO_SIGN_IN)
-        _check_private(source)
+            raise NotSignedIn("not signed in", _HOW_HERE if self._is_local(source) else HOW_TO_SIGN_IN)
+        check_private(source)
         check_origin(source, is_by_cookie=True)
         if self._is_local(source):
             for one in sessions:
@@ -582,14 +583,10 @@ class Authenticator:
             raise
 
 
-def _check_private(source: RequestSource) -> None:
-    if not source.is_private:
-        raise NotAllowed(
-            "keys and tokens are not accepted over plain HTTP: others may have read this one",
-            "use https and rotate the key; set serve.trusted_proxy to a proxy that terminates TLS",
-        )
+async def _nobody(_: Mapping[str, Any]) -> Principal | None:
+    return None
 
 
 def _not_accepted() -> NotSignedIn:
     """One error for unknown, revoked, expired and wrong keys: a guesser learns nothing about a key."""
-    return NotSignedIn("the key is not accepted", _HOW_TO_SIGN_IN)
+    return NotSignedIn("the key is not accepted", HOW_TO_SIGN_IN)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tenure.core.errors import TenureError
 
-AGAIN = 1.0  # seconds between two looks at a store that is away
+AGAIN = 1.0  # seconds between two looks at a store that is unavailable
 
 
 class Outages:
@@ -29,7 +29,7 @@ class Outages:
         self._looked.pop(tenant, None)
 
     def of(self, tenant: str) -> TenureError | None:
-        """Why the tenant's store is away; None: it is not, as far as this process knows."""
+        """Why the tenant's store is unavailable; None: it is not, as far as this process knows."""
         return self._away.get(tenant)
 
     def is_due(self, tenant: str) -> bool:

@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 
 from tenure.config import BadConfig, Settings
 from tenure.core import limits
+from tenure.server.auth.metrics_token import MetricsToken
 from tenure.server.auth.request_source import Network, is_loopback_name
 
 # A repository's shared file may suggest a port, but not who may sign in.
 _OURS_ALONE = (
     "serve.auth", "serve.hosts", "serve.trusted_proxy", "serve.jwt_issuer", "serve.jwt_audience", "serve.jwt_jwks",
-    "serve.jwt_secret", "serve.jwt_prefix", "serve.jwt_longest", "serve.jwt_tenant",
+    "serve.jwt_secret", "serve.jwt_prefix", "serve.jwt_longest", "serve.jwt_tenant", "serve.metrics_token",
 )  # fmt: skip
 
 
@@ -40,6 +41,7 @@ class Policy:
     has_tls: bool = False
     jwt: Jwt | None = None
     rate: float = 1000.0
+    metrics_token: MetricsToken | None = None
 
     @cached_property
     def is_open(self) -> bool:
@@ -68,7 +70,11 @@ def policy_of(settings: Settings) -> Policy:
         raise BadConfig("serve.tls_cert and serve.tls_key must be set together: one is missing")
     if not value("rate") >= 0:
         raise BadConfig(f"serve.rate is {value('rate')}; it must be 0 or more")
+    metrics = None if value("metrics_token") is None else MetricsToken(value("metrics_token"))
+    if metrics is not None:
+        metrics.check()
     return Policy(
+        metrics_token=metrics,
         host=value("host"),
         auth=value("auth"),
         rate=value("rate"),

@@ -11,18 +11,20 @@ our cookie if it has one. It always sends the name by which it reached us (Host)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, NotAllowed
+from tenure.core.errors import InvalidInput, NotAllowed, TenureError
 from tenure.core.keys import LIFETIME
 from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
+    from tenure.core.commands import Principal
     from tenure.server.auth.policy import Policy
 
 Network = IPv4Network | IPv6Network
@@ -186,6 +188,14 @@ def tenant_named(source: RequestSource, by_path: str | None) -> str | None:
     return by_header if by_path is None else by_path
 
 
+def check_private(source: RequestSource) -> None:
+    if not source.is_private:
+        raise NotAllowed(
+            "keys and tokens are not accepted over plain HTTP: others may have read this one",
+            "use https and rotate the key; set serve.trusted_proxy to a proxy that terminates TLS",
+        )
+
+
 # --- checks of Host and Origin ---
 
 
@@ -302,3 +312,15 @@ def sessions_in(header: str | None, scheme: str) -> list[Session]:
 def _session(text: str) -> Session:
     tenant, _, token = text.rpartition(":")
     return Session(tenant or HOME, token)
+
+
+@contextmanager
+def caller_in(scope: MutableMapping[str, Any]) -> Iterator[Callable[[Principal], None]]:
+    """Where a caller is refused, whose credential it is stands in the scope."""
+    callers: list[Principal] = []
+    try:
+        yield callers.append
+    except TenureError:
+        if callers:
+            scope[CALLER] = callers[-1]
+        raise

@@ -7,6 +7,7 @@ from typing import Any
 from tenure.client.routes import ARTIFACT, BATCH, DELIVERIES, NEWS, PLAN_FILES, PREFIX, PREVIEW, TRANSCRIPT
 from tenure.core import inputs
 from tenure.core.events import LEVELS
+from tenure.core.store_health import READ_ONLY
 from tenure.engine.reads.coordinator_status import MOST_LOGGED
 from tenure.server.openapi import examples
 from tenure.server.openapi.bounds import Schema
@@ -48,7 +49,7 @@ def paths() -> dict[str, dict[str, Operation]]:
         PREFIX + "/coordinator/logs": {"get": _logs()},
         PREFIX + DELIVERIES: {"post": _delivery()},
         "/health": {"get": _open("health", "The process responds.", _fields(status={"const": "ok"}, version=_TEXT))},
-        "/ready": {"get": _open("readiness", "The store responds in time.", _fields(status={"const": "ready"}), 503)},
+        "/ready": {"get": _readiness()},
         "/health/coordinator": {"get": _coordinator_health()},
         "/metrics": {"get": _metrics()},
         PREFIX + "/me": {"get": _view("me", "The current principal.", ref("PrincipalView"))},
@@ -236,6 +237,13 @@ def _login() -> Operation:
     body = _body({JSON: {"schema": ref("LoginBody")}})
     summary = "Exchange a key for the dashboard's cookie."
     return _open("login", summary, ref("PrincipalView"), 400, 401, 403, 413, 429, 503, requestBody=body)
+
+
+def _readiness() -> Operation:
+    """It says more where writes fail."""
+    told = _fields(status={"const": "ready"})
+    told["properties"] |= {"database": {"const": READ_ONLY}, "reason": _TEXT}
+    return _open("readiness", "The store responds in time.", told, 503)
 
 
 def _coordinator_health() -> Operation:

@@ -27,7 +27,9 @@ NAME = "metrics"
 
 _COUNTED = ("counter", "histogram")
 # Gauges of a process; all others are added.
-_LEAST = frozenset({"tenure_store_up", "process_start_time_seconds", "process_max_fds"})
+_LEAST = frozenset({"tenure_store_answer_age_seconds", "process_start_time_seconds", "process_max_fds"})
+# The worker that was asked has just looked; another may have looked last during an outage that is over.
+_OF_THE_ASKED = frozenset({"tenure_store_up"})
 
 
 class Family(msgspec.Struct, array_like=True):
@@ -142,7 +144,7 @@ def added(live: Sequence[Iterable[Family]], ended: Sequence[Iterable[Family]]) -
 
 def _counts(family: Family, *, is_first: bool, is_live: bool) -> bool:
     """Whether the family of this worker is part of the sum."""
-    if _across(family) == SAME:
+    if _across(family) == SAME or family.name in _OF_THE_ASKED:
         return is_first
     return is_live or family.kind in _COUNTED
 

@@ -56,13 +56,15 @@ class Supervisor:
         warn: Report,
         *,
         ended: Callable[[int, int], None] = lambda number, pid: None,
+        serving: Callable[[], object] = lambda: None,
         stopping: Callable[[], None] = lambda: None,
     ) -> None:
         """`run` is called in each worker and returns its exit code; `ended` gets each one that has ended.
 
-        `stopping` is called once, before the workers get SIGTERM.
+        `serving` is called once, when the first worker serves; `stopping` once, before the workers get SIGTERM.
         """
         self._run, self._warn, self._ended, self._stopping = run, warn, ended, stopping
+        self._serving: Callable[[], object] | None = serving
         self._workers = [_Worker(number) for number in range(count)]
         self._signals: list[int] = []
         self._life: tuple[int, int] = (-1, -1)
@@ -171,6 +173,9 @@ class Supervisor:
         worker.start_pipe = None
         if text.startswith(_READY):
             worker.is_ready, worker.name = True, text.removeprefix(_READY).decode()
+            serving, self._serving = self._serving, None
+            if serving is not None:
+                serving()
         elif text and not any(one.is_ready for one in self._workers):
             raise pickle.loads(text)  # noqa: S301 - our own child's error, and nobody else has the pipe
 

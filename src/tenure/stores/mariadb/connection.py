@@ -20,6 +20,7 @@ from pymysql.constants import CLIENT, COMMAND, SERVER_STATUS
 
 from tenure.core import limits
 from tenure.core.errors import NoStore, StoreUnavailable
+from tenure.process_table import called
 from tenure.stores.mariadb.address import Address
 from tenure.stores.mariadb.answers import Answer, Rows, next_answer, packets
 from tenure.stores.mariadb.errors import Failed, translated
@@ -181,7 +182,7 @@ def _connected(where: Address, place: hosts.Place, session: str, silence: float,
             database=where.database if database else None, charset="utf8mb4", init_command=session, autocommit=None,
             client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS, connect_timeout=_CONNECT,
             read_timeout=_CONNECT, write_timeout=_CONNECT,
-            ssl=authorities, ssl_disabled=authorities is None, defer_connect=True,
+            ssl=authorities, ssl_disabled=authorities is None, defer_connect=True, program_name=called(),
         )  # fmt: skip
         raw.connect(None if where.socket else _opened(place))
     except pymysql.err.Error as error:

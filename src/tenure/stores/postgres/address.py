@@ -26,6 +26,7 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.loopback import is_loopback
 from tenure.core.urls import split_url
+from tenure.process_table import called
 
 EXAMPLE = "A store's URL looks like postgresql://user@host/database?schema=tenure"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -72,7 +73,7 @@ def parse(url: str) -> Address:
         raise InvalidInput(f"allow_insecure must be 1 or 0 (got {insecure!r})", EXAMPLE)
     # A transaction must read its own writes: a standby lags behind, and refuses to write.
     settings.setdefault("target_session_attrs", "read-write")
-    settings.setdefault("application_name", "tenure")
+    settings.setdefault("application_name", called())
     settings["client_encoding"] = "UTF8"
     past = None
     if direct is not None:

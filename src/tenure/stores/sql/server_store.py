@@ -61,7 +61,8 @@ class ServerStore(Generic[C]):
 
     def upgraded(self, breaking: int) -> SchemaMismatch:
         return SchemaMismatch(
-            f"{self.url} was brought to schema {breaking} while this process ran with {self.schema}",
+            f"{self.url} was upgraded while this process ran: it needs schema {breaking} or later, "
+            f"and this process has {self.schema}",
             "Start again with the newer version.",
         )
 

@@ -14,6 +14,7 @@ from redis.retry import Retry
 
 from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
+from tenure.process_table import called
 from tenure.stores.sql import connection_pool, hosts
 from tenure.stores.sql.server_errors import Lost, lost
 from tenure.stores.valkey.address import Address
@@ -83,7 +84,7 @@ class Connection:
         kind = _AddressedTls if where.is_encrypted else _Addressed
         made = kind(
             host=place.host, port=place.port, db=where.database, username=where.user, password=where.password,
-            socket_timeout=ANSWER, socket_connect_timeout=CONNECT, socket_keepalive=True, client_name="tenure",
+            socket_timeout=ANSWER, socket_connect_timeout=CONNECT, socket_keepalive=True, client_name=called(),
             socket_keepalive_options=hosts.options(), retry=Retry(NoBackoff(), 0), protocol=2, **options,
         )  # fmt: skip
         made.address = place.address or place.host

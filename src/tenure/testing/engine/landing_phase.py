@@ -316,6 +316,13 @@ class LandingPhase(Stage):
         scene.do(c.Resume, task=key)
         assert judge(scene, receipt, True).outcome == "ACCEPTED"
 
+    def test_what_a_person_paused_while_it_was_held_is_not_submitted_to_be_landed(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        scene.do(c.Pause, task=key)
+        refused = scene.submit(receipt, "ok", land=WORK)
+        assert (refused.ok, refused.work_lost, scene.state(key)) == (False, True, "paused")
+
     def test_a_budgets_pause_refuses_neither_verdict_nor_landing(self, scene: Scene) -> None:
         key = scene.add(output=TESTS)
         scene.do(c.SetBudget, scope="project", usd="1", default_estimate="1")

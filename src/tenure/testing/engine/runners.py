@@ -49,7 +49,7 @@ class Runners(Stage):
         receipt = taken(scene, key)
         refused = scene.submit(receipt, request_id=request_id)
         assert (refused.outcome, refused.directive, refused.work_lost) == ("DENIED_RUNNER", "continue", False)
-        assert "the runner submits your last message" in refused.message
+        assert "the runner lands your commits" in refused.message
         assert (scene.state(key), scene.results(key)) == ("claimed", [])
         assert scene.submit(receipt, request_id=f"{WORD}.submit").outcome == "ACCEPTED"
 

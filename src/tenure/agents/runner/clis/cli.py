@@ -76,7 +76,7 @@ class Cli:
         raise NotImplementedError
 
     def own_model(self, start: Start) -> str | None:
-        """The model that it will use: the one that was asked for, else that of its own settings; None: not known."""
+        """The model that it will use: the requested one, else that of the CLI's settings; None: not known."""
         return start.model or start.value("--model", "-m") or start.environ.get(self.model_variable) or None
 
     def command(self, path: str, start: Start) -> list[str]:

@@ -61,7 +61,7 @@ def home_of(environ: Mapping[str, str]) -> str:
 
 
 def _of_override(start: Start) -> str | None:
-    """`-c model="gpt-…"`, the last one; a value that is no TOML counts as text, as Codex has it."""
+    """`-c model="gpt-…"`, the last one; a value that is not valid TOML counts as text, as Codex has it."""
     found = None
     for word, after in pairwise((*start.extra, "")):
         setting = after if word in ("-c", "--config") else word.removeprefix("--config=") if "=" in word else ""
@@ -121,7 +121,7 @@ class CodexReader(EventReader):
             self._trouble = str(event.get("message") or "")
 
     def _name(self) -> str:
-        """One name for the whole session: what is reported later must not be booked under another."""
+        """One name for the whole session: later usage must not be booked under another."""
         if self._model is None:
             recorded = None
             if self._start.model is None and self._session:
