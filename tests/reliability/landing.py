@@ -143,10 +143,10 @@ def main(argv: list[str]) -> int:
             "conflicts": seen.counts["conflicts"], "put off": blocked, "cancels": seen.counts["cancelled"],
             "epochs": seen.counts["epoch"], "wrong": len(seen.wrong), "seconds": round(time.monotonic() - began),
         }  # fmt: skip
-        results.tell("landing", numbers)
         for line in seen.wrong[:40]:
             print(f"  {line}")
         if seen.wrong:
             print("\n".join(log[-40:]))
-    print("the branch has what was accepted, and nothing else" if not seen.wrong else "FAILED")
+        print("the branch has what was accepted, and nothing else" if not seen.wrong else "FAILED")
+        results.tell("landing", numbers)
     return 1 if seen.wrong else 0
