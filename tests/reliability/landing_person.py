@@ -38,7 +38,7 @@ class Person:
         acts = {
             self.give_verdicts: 12, self.be_in_the_way: 4, self.clear_the_way: 4, self.commit: 3,
             self.look_elsewhere: 1, self.come_back: 3, self.cancel: 1, self.undo: 1, self.pause: 1, self.go_on: 3,
-            self.reject: 1, self.restore: 0.3, self.tidy: 1,
+            self.reject: 1, self.restore: 0.8, self.tidy: 1,
         }  # fmt: skip
         while not (self.folder / "settle").exists():
             self.refill()
