@@ -1,4 +1,7 @@
-"""Finished work whose commits only its own worktree has: a result that waits for its verdict, or was accepted."""
+"""Finished work whose commits only its own worktree has: a result that waits for its verdict, or was accepted.
+
+A result that asks to be landed is not among them: whoever lands it takes it from the store.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import NamedTuple
 
 from tenure.agents import git, worktrees
 from tenure.client import Client
+from tenure.core import limits
 from tenure.core.lifecycle import COMPLETED, VALIDATING
 
 
@@ -36,10 +40,11 @@ def unlanded(folder: str, client: Client) -> list[Unlanded]:
     except (git.NoRepository, git.GitFailed):
         return []
     mine = [(one.tree, record) for one, record in found if record is not None and record.project == client.project]
+    asked = {one["task"] for one in client.validations(limits.LISTED) if one["land"]} if mine else set()
     waiting = []
     for (tree, record), task in zip(mine, client.states([r.task for _, r in mine]) if mine else (), strict=True):
         is_last = task["outcome"] == "OK" and task["generation"] == record.generation
-        if is_last and task["state"] in (VALIDATING, COMPLETED):
+        if is_last and record.task not in asked and task["state"] in (VALIDATING, COMPLETED):
             count = worktrees.unlanded(folder, tree, record.branch)
             if count:
                 waiting.append(Unlanded(record.key, task["state"], record.branch, record.onto, count))
