@@ -43,7 +43,7 @@ KINDS: dict[str, str] = {
     "task.waiting": "the holder waits for subtasks",
     "task.validating": "a result was submitted and waits for a verdict, or to be landed",
     "task.validation_taken": "a validator took the result, or a process that lands it",
-    "task.validation_undecided": "no verdict was reached, or nothing was landed; it is tried again, or a person is asked",
+    "task.validation_undecided": "no verdict was reached, or nothing landed; it is tried again, or a person is asked",
     "task.validated": "a result has passed; its commit waits to be landed",
     "task.output_refused": "an output does not meet the contract; its holder may fix it",
     "task.completed": "a result was accepted",
