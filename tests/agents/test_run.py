@@ -38,7 +38,7 @@ def test_a_task_is_done_by_the_agent_that_run_started_and_what_it_used_is_booked
         assert Decimal(task["usage"]["cost_usd"]) == dollars
 
 
-def test_from_a_shell_in_the_checkout_the_agent_works_in_its_worktree_and_the_runner_alone_submits(
+def test_from_a_shell_in_the_checkout_the_agent_works_in_its_worktree_and_its_own_submission_is_landed(
     stage: Callable[..., Stage],
 ) -> None:
     agent = stage(Shell("pwd > where.txt; echo 1 > made.txt"), Shell("tenure done -s mine"), Say("It is made."))
@@ -52,14 +52,14 @@ def test_from_a_shell_in_the_checkout_the_agent_works_in_its_worktree_and_the_ru
     assert ran.code == 0, said
     assert (agent.folder / "made.txt").exists(), said
     assert (agent.folder / "where.txt").read_text().strip().endswith("/.tenure/worktrees/A-001-gen1")
-    assert "DENIED_RUNNER" in "".join(agent.model.last.results), said
-    assert tenure("show", "A-001")["result"]["summary"] == "It is made."
+    assert "DENIED_RUNNER" not in "".join(agent.model.last.results), said
+    assert tenure("show", "A-001")["result"]["summary"] == "mine"
     landed = agent.run("git", "diff", "--name-only", "HEAD^1", "HEAD").out.split()
     assert landed == ["made.txt", "where.txt"], "a file that nobody changed was committed"
     assert agent.run("git", "status", "--porcelain").out == ""
 
 
-def test_a_tool_call_of_the_agent_does_not_submit_either(stage: Callable[..., Stage], cli: Cli) -> None:
+def test_a_tool_call_of_the_agent_submits_its_commits_too(stage: Callable[..., Stage], cli: Cli) -> None:
     """Its shell tells the receipt: Codex does not hand the runner's session on to MCP servers."""
     held = Shell("tenure whoami --receipt --json")
 
@@ -77,9 +77,9 @@ def test_a_tool_call_of_the_agent_does_not_submit_either(stage: Callable[..., St
     ran = agent.run("tenure", "run", "--agent", agent.cli.name, "--land", "--once")
 
     said = (ran.out + ran.err, agent.model.last.results)
-    assert "DENIED_RUNNER" in "".join(agent.model.last.results), said
+    assert "DENIED_RUNNER" not in "".join(agent.model.last.results), said
     assert (agent.folder / "made.txt").exists(), said
-    assert tenure("show", "A-001")["result"]["summary"] == "It is made."
+    assert tenure("show", "A-001")["result"]["summary"] == "mine"
 
 
 @pytest.mark.every_agent

@@ -74,6 +74,8 @@ def test_a_server_that_comes_back_is_waited_for_and_the_metrics_answer_meanwhile
         assert ask(port, "/api/v1/projects", "5f" * 32)[0] == 503
         server.run()
         assert serving.stdout.readline().startswith("serving ")
+        warnings = iter(serving.stderr.readline, "")
+        assert next(line for line in warnings if "artifacts, and results over 1 MiB, are refused" in line)
         status, page = ask(port, "/metrics", "5f" * 32)
         assert (status, "tenure_store_up 1.0" in page) == (200, True)
         assert ask(port, "/api/v1/projects", "5f" * 32)[0] == 401

@@ -127,7 +127,7 @@ class Person:
             self.git("commit", "-q", "-m", "note", "--", "notes.txt")
 
     def look_elsewhere(self) -> None:
-        if not self.in_the_way:
+        if not self.in_the_way and self.is_clean():
             self.git("checkout", "-q", "-B", "elsewhere")
 
     def come_back(self) -> None:
@@ -177,6 +177,10 @@ class Person:
     def branch(self) -> str:
         asked = ["git", "-C", str(self.repository), "symbolic-ref", "--short", "HEAD"]
         return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+    def is_clean(self) -> bool:
+        asked = ["git", "-C", str(self.repository), "status", "--porcelain"]
+        return not subprocess.run(asked, capture_output=True, check=False).stdout
 
     def git(self, *words: str) -> bool:
         """Whether it could be done: a landing may have the lock just then."""

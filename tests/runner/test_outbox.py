@@ -20,6 +20,7 @@ from tenure.client import Client
 from tenure.client.outbox import of_command, send
 from tenure.core import commands as c
 from tenure.core.commands import Totals
+from tenure.core.land_request import LandRequest
 from tenure.process_table import described
 from tests.runner.conftest import Stage, until
 
@@ -248,7 +249,7 @@ def test_a_command_comes_out_of_the_outbox_as_it_went_in(kind: type[c.Submit | c
         "data": {"a": 1}, "summary": "done", "usage": (Totals(model="opus", output=1),), "lines": 3, "test_files": 1,
         "artifacts": ("log.txt",), "seen": 2, "error_class": "timeout", "message": "slow", "retry_after": 5.0,
         "model": "opus", "reason": "later", "request_id": "r1", "receipt": "A-001@1:00", "project": "p",
-        "trace": "Traceback …", "stopped": True,
+        "trace": "Traceback …", "stopped": True, "land": LandRequest(commit="a" * 40, onto="main"),
     }  # fmt: skip
     # It is signed when it is sent.
     fields = [name for name in kind.__struct_fields__ if name not in ("trace_id", "signature")]

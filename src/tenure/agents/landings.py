@@ -19,6 +19,7 @@ the rest of what a result asks for is a person's to land, by name.
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -85,17 +86,20 @@ class Lander:
 
     # --- what waits ---
 
-    def waiting(self) -> list[Mapping[str, Any]]:
-        """The results that have passed and whose commit is in this repository."""
+    def waiting(self, *, due: bool = False) -> list[Mapping[str, Any]]:
+        """The results that have passed and whose commit is in this repository; those only that may be tried now."""
         found = [one for one in self.client.validations(limits.LISTED) if one["phase"] != JUDGE and one["land"]]
+        if due and found:
+            now = self.client.now()
+            found = [one for one in found if one["holder"] is None and (one["retry_at"] or 0) <= now]
         try:
             return [one for one in found if self._is_here(one)] if found else []
         except (git.NoRepository, git.GitFailed):
             return []
 
-    def mine(self) -> list[Mapping[str, Any]]:
+    def mine(self, *, due: bool = False) -> list[Mapping[str, Any]]:
         """Those of them that were made in a worktree of this repository, and are for the branch it was made for."""
-        found = self.waiting()
+        found = self.waiting(due=due)
         if not found:
             return []
         made = [each.record for each in worktrees.ours(git.find(self.folder).top)]
@@ -119,11 +123,9 @@ class Lander:
     def round(self, is_wanted: Callable[[], bool] = lambda: True) -> list[Landed]:
         """Land everything of this repository that waits and may be tried now."""
         landed = []
-        for one in self.mine():
+        for one in self.mine(due=True):
             if not is_wanted():
                 break
-            if not self._is_due(one):
-                continue
             done = self.land(one["task"])
             if done is not None:
                 landed.append(done)
@@ -133,10 +135,6 @@ class Lander:
         """Whether something waits that this process will land: sooner or later, if its way is blocked now."""
         is_session = self.client.principal.role == "agent" and not self.client.is_remote
         return not is_session and bool(self.mine())
-
-    def _is_due(self, one: Mapping[str, Any]) -> bool:
-        is_taken = one["holder"] is not None
-        return not is_taken and (one["retry_at"] is None or one["retry_at"] <= self.client.now())
 
     def land(self, task: str) -> Landed | None:
         """Land the result of this task; None where it is no landing of this repository, or was settled meanwhile."""
@@ -168,7 +166,9 @@ class Lander:
         with RenewedLease(self.client, receipt, LEASE, lambda: True) as lease:
             try:
                 if not git.is_branch(self.folder, onto):
-                    raise git.GitFailed(f"there is no branch {onto!r} here", f"create it: git branch {onto}")
+                    raise git.GitFailed(
+                        f"there is no branch {onto!r} here", f"create it: git branch {shlex.quote(onto)}"
+                    )
                 work = Work(git.find(self.folder).top, one["land"]["commit"], None)
                 move = BranchMove(
                     self.client, receipt, task, work, onto, merge_message(task, one.get("summary") or ""),
@@ -184,7 +184,11 @@ class Lander:
                 is_fenced = move is not None and move.is_fenced
                 if was_recorded and not is_fenced:  # an earlier landing may still move the branch
                     return Landed(key, WAITS, f"not landed: {error.message}", Outcome(outcome="NO_TASK"))
-                found = move.on_branch() if move and is_fenced and (was_recorded or move.is_recorded) else None
+                found = None
+                if move and is_fenced and (was_recorded or move.is_recorded):
+                    found = move.on_branch()
+                    if found is None:
+                        move.put_back()
                 if found is None:
                     return self._ended(receipt, key, one, error)
                 landing = found

@@ -99,6 +99,7 @@ def _client(run: Run, settings: Settings, listening: socket | None = None, *, wa
 
     Meanwhile probes and scrapes are answered, at `listening` or where the server will listen.
     """
+    from tenure.client.transports.local import SET_ARTIFACTS, keeps_no_artifacts
     from tenure.engine.secrets import plain_values
     from tenure.server.logs import ServerLog
     from tenure.server.serve import waiting_server
@@ -114,6 +115,9 @@ def _client(run: Run, settings: Settings, listening: socket | None = None, *, wa
             )  # fmt: skip
         if warns and (seen := plain_values.seen_in(client.engine)):
             log.warning("; ".join(plain_values.told(seen)), part="secrets")
+        if warns and keeps_no_artifacts(run.artifacts, run.own_home.url):
+            text = f"artifacts, and results over 1 MiB, are refused: {SET_ARTIFACTS}"
+            log.warning(text, part="artifacts")
         return client
     finally:
         log.close()

@@ -285,6 +285,14 @@ def _say(text: str) -> None:
     sys.stderr.write(f"tenure: {text}\n")
 
 
+SET_ARTIFACTS = "set `artifacts` (TENURE_ARTIFACTS) to s3://bucket/prefix, or to a folder that all hosts share"
+
+
+def keeps_no_artifacts(url: str | None, store: str) -> bool:
+    """Whether artifacts, and results that are too large for a row, have no place here."""
+    return not (url or os.environ.get("TENURE_ARTIFACTS") or store.startswith("memory://") or path_of(store))
+
+
 class ProjectArtifacts:
     """The artifact store of each project: the configured one, else a folder beside an embedded store.
 
@@ -318,7 +326,7 @@ class ProjectArtifacts:
         if path is None:
             raise InvalidInput(
                 "no artifact store is set, and this store is not a file that could have a folder beside it",
-                "set `artifacts` (TENURE_ARTIFACTS) to s3://bucket/prefix, or to a folder that all hosts share",
+                SET_ARTIFACTS,
             )
         # After the store's own name: two stores in one folder must not delete each other's.
         return os.path.splitext(os.path.abspath(path))[0] + ".artifacts"
