@@ -166,7 +166,7 @@ _WHO = {
 
 
 def landings_waiting(client: Client, status: Mapping[str, Any]) -> list[str]:
-    """What has passed and waits to be landed, and what is in the way."""
+    """What has passed and waits to be landed, and the obstacle."""
     if COUNTED_AS not in status["validations"]:
         return []
     found = [one for one in client.validations(MOST_READ) if one["phase"] != JUDGE]

@@ -37,7 +37,7 @@ def lander(ref: str) -> str:
 
 
 def waits_for(land: LandRequest, phase: str, *, holder: str | None = None, note: str | None = None) -> str:
-    """What a result that has passed waits for; `holder` lands it now, `note` is what is in the way."""
+    """What a result that has passed waits for; `holder` lands it now, `note` names the obstacle."""
     commit = f"commit {land.commit[:SHOWN]}"
     if holder is not None:
         text = f"{holder} lands {commit} on {land.onto}"

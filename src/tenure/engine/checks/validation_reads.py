@@ -118,7 +118,7 @@ def sentences(work: UnitOfWork, task: Task) -> list[str]:
 
 
 def landing_text(work: UnitOfWork, row: Validation) -> str:
-    """Which commit waits to be landed on which branch, and what is in the way."""
+    """Which commit waits to be landed on which branch, and the obstacle."""
     assert row.land is not None, row.id
     holder = row.holder if validation.is_running(row, work.epoch, work.now) else None
     return waits_for(row.land, row.phase, holder=holder, note=row.note)

@@ -11,7 +11,7 @@ const LABELS = {
   landing: ["work", "◇ Passed, to be landed on"],
 };
 
-// What is judged already, and only waits to be landed.
+// Whether it is judged already, and only waits to be landed.
 export const isToLand = (check) => Boolean(check) && check.phase !== "judge";
 
 // Of a name in a verdict.
