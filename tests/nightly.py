@@ -93,6 +93,7 @@ HARNESSES = {
     "webhooks": "",
     "hanging sink": "",
     "alerts": "",
+    "strangers": "",
     "alerts of a server with workers": "--workers 2",
     "notices": "",
     "clusters": "",

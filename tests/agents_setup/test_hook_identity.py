@@ -116,7 +116,7 @@ def test_shell_and_hook_are_one_session(tenure: Tenure, add: Any, programs: Path
     assert json.loads(who)["type"] == case.program
     assert sessions(tenure, "hooks") == sessions(tenure, "receipts")
     kept = json.loads((tenure.folder / ".tenure/hooks" / sessions(tenure, "hooks")[0]).read_text())
-    assert kept["told"] == {"A-001@1": "RENEWEDcontinue"}
+    assert kept["told"] == {"A-001@1": "RENEWEDcontinue "}
     assert tenure("history", "A-001", "--json").json[0]["renewals"] == 1
 
 

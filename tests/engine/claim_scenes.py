@@ -86,7 +86,7 @@ class RandomScene(Scene):
         session = random.choice((f"s-{agent}", f"s-{agent}", f"t-{agent}"))
         fields: dict[str, Any] = {"agent": agent, "session": session, "lease": random.choice((60, 300))}
         if random.random() < 0.1:
-            fields["metadata"] = runners.mark(None)
+            fields["metadata"] = runners.mark("a word", submits=False)
         if keys := self._keys() if random.random() < 0.5 else []:
             answer = self.try_to(c.ClaimTask, task=random.choice(keys), **fields)
         else:

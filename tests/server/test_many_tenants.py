@@ -163,7 +163,7 @@ def test_whoever_waits_or_follows_in_a_tenant_ends_with_it(house: House) -> None
     wait.join(60)
     assert time.monotonic() - began < 14  # a beat is 15 s away, the end of the wait 50 s
     assert (waited[0].status, waited[0].json.get("code")) == (401, "NOT_SIGNED_IN"), waited[0].json
-    assert house.ask("gone", "GET", "/api/v1/me").status == 404
+    assert house.ask("gone", "GET", "/api/v1/me").status == 401
     line.close()
 
 

@@ -45,7 +45,7 @@ def test_a_server_keeps_the_rows_of_each_tenant_where_it_says(postgres: Postgres
         assert (foreign.status, foreign.body.replace("two", "none")) == (404, unknown.body)
         house.home.close_tenant("two")
         until = time.monotonic() + 60
-        while house.ask("two", "GET", "/api/v1/me").status != 404:  # servers notice within two seconds
+        while house.ask("two", "GET", "/api/v1/me").status != 401:  # servers notice within two seconds
             assert time.monotonic() < until, "a closed tenant is still served"
         assert house.ask("one", "GET", "/api/v1/projects/p/tasks").status == 200
     counts = {name: rows(postgres, "schemas", schema) for name, schema in schemas.items()}

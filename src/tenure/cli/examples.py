@@ -152,6 +152,7 @@ db check | db check | db check --json
 db rls | db rls on --role tenure_app | db rls check
 db clock | db clock | db clock --accept
 db new-epoch | db new-epoch -m "restored a snapshot" | db new-epoch -m "after a rollback" --json
+secret seal | secret seal | secret seal --json
 secret rotate | secret rotate | secret rotate --master
 key create | key create ci --role agent --only web | key create laptop --role member --expires 90d
 key list | key list | key list --all

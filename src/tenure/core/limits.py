@@ -359,6 +359,7 @@ VALKEY_COPY = limit(3600 * _US, "us", "the same, where it brings a project that 
 VALKEY_TURN = limit(3.0, "s", "a writer's turn on Valkey without a sign of it", _FIXED, "the next writer begins")
 POSTGRES_OLDEST = limit(130000, "version", "the PostgreSQL server", _FIXED, "the store does not open")
 VALUES_PER_QUERY = limit(16_384, "values", "values of one filter", _FIXED, _INVALID)
+METRICS_TOKEN_FILE = limit(4096, "bytes", "the file with the token of metrics", _FIXED, _CUT)
 PROJECT_NAME_FILE = limit(512, "characters", "the file with the project's name", _FIXED, _CUT)
 COPY_EVERY = limit(600.0, "s", "between two copies of an embedded store that is written, beside its folder",
     "setting `copies.every`", "the next copy has it")

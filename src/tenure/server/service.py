@@ -234,10 +234,10 @@ class Service:
 class ThreadPool:
     """Threads with a bounded queue."""
 
-    def __init__(self, threads: int, name: str, most: int = limits.READS_WAITING) -> None:
+    def __init__(self, threads: int, name: str, most: int | None = None) -> None:
         """`most`: that run or wait."""
         self._threads = ThreadPoolExecutor(threads, f"tenure-{name}")
-        self._inside, self._most = 0, most
+        self._inside, self._most = 0, limits.READS_WAITING if most is None else most
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         if self._inside >= self._most:

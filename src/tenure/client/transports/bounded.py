@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import socket
 import time
-from http.client import HTTPResponse
+from http.client import HTTPResponse, IncompleteRead
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.transports.http_messages import Trouble
 from tenure.client.transports.server_address import Failed
 from tenure.core import limits
-from tenure.core.errors import AnswerRefused
+from tenure.core.errors import AnswerRefused, close_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,6 +79,8 @@ class BoundedResponse(HTTPResponse):
         while part := self.read(PIECE):
             size.add(len(part))
             parts.append(part)
+        if self.length:  # a read of so many bytes says nothing of an answer that was cut off
+            raise IncompleteRead(b"".join(parts), self.length)
         return b"".join(parts)
 
 
@@ -112,5 +114,4 @@ class _Timed(io.RawIOBase):
             raise
 
     def close(self) -> None:
-        self._raw.close()
-        super().close()
+        close_all(self._raw.close, super().close)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tenure.server.auth.policy import Policy
 
 NAME = "serve.metrics_token"
-_LARGEST = 4096  # bytes that are read of the file
 _LEAST = limits.METRICS_TOKEN
 
 
@@ -45,7 +44,7 @@ class MetricsToken:
 
     def _read(self) -> str:
         with open(self._path, "rb") as file:  # noqa: PTH123 - a setting is a text
-            token = file.read(_LARGEST).decode("utf-8", "replace").strip()
+            token = file.read(limits.METRICS_TOKEN_FILE).decode("utf-8", "replace").strip()
         if len(token) < _LEAST or len(token.split()) != 1:
             raise BadConfig(
                 f"{NAME}: {self._path} must have one word of at least {_LEAST} characters (it has {len(token)})",

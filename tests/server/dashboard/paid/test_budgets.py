@@ -35,9 +35,11 @@ def test_a_budget_is_set_and_its_bar_moves_as_a_claim_reserves_and_spends(tab: T
     expect(bar).to_have_attribute("aria-label", "$0 spent, $0 reserved, $12.50 left")
     receipt = str(client.claim(key).receipt)
     expect(bar).to_have_attribute("aria-label", "$0 spent, $3.00 reserved, $9.50 left")
-    client.submit(receipt, "flour", usage=[Totals(model="claude-haiku-5-5", fresh=1000, output=100, cost_usd="1.25")])
-    expect(bar).to_have_attribute("aria-label", "$1.25 spent, $0 reserved, $11.25 left")
-    expect(card(tab, "project")).to_contain_text("10 % spent")
+    client.submit(
+        receipt, "flour", usage=[Totals(model="claude-haiku-5-5", fresh=1000, output=100, cost_usd="1.00")]
+    )
+    expect(bar).to_have_attribute("aria-label", "$1.00 spent, $0 reserved, $11.50 left")
+    expect(card(tab, "project")).to_contain_text("8 % spent")
     expect(card(tab, "project").locator(".chart canvas")).to_have_count(1)
     expect(card(tab, "project")).to_contain_text("none")
 
@@ -48,7 +50,7 @@ def test_a_task_over_its_budget_pauses_and_goes_on_when_that_is_raised(tab: Tab,
     key = added(client, "Cast the bell")
     receipt = str(client.claim(key).receipt)
     tab.go("/projects/forge/budgets")
-    client.usage(receipt, "claude-opus-5-5", fresh=1000, cost_usd="2.40")
+    client.usage(receipt, "claude-opus-5-5", fresh=1_000_000, cost_usd="2.40")
     expect(card(tab, "project")).to_contain_text("120 % spent")
     expect(card(tab, "project")).to_contain_text("100 % reached")
     expect(tab.find("#nav").get_by_role("link", name="Budgets").locator(".badge")).to_have_text("1")
