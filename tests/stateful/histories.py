@@ -54,7 +54,16 @@ THEMES = (
     ("pause", "resume", "answer", "ask", "fail", "cancel", "undo", "retry"),
     ("set_budget", "usage", "claim", "claim_next", "renew", "progress", "resume", "pause", "release"),
     ("plan", "undo", "cancel", "archive", "reset", "retry", "edit"),
-    ("submit_to_land", "take_landing", "record_landing", "settle_landing", "block_landing", "cancel", "pause", "resume"),
+    (
+        "submit_to_land",
+        "take_landing",
+        "record_landing",
+        "settle_landing",
+        "block_landing",
+        "cancel",
+        "pause",
+        "resume",
+    ),
 )
 
 

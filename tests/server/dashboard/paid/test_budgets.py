@@ -35,9 +35,7 @@ def test_a_budget_is_set_and_its_bar_moves_as_a_claim_reserves_and_spends(tab: T
     expect(bar).to_have_attribute("aria-label", "$0 spent, $0 reserved, $12.50 left")
     receipt = str(client.claim(key).receipt)
     expect(bar).to_have_attribute("aria-label", "$0 spent, $3.00 reserved, $9.50 left")
-    client.submit(
-        receipt, "flour", usage=[Totals(model="claude-haiku-5-5", fresh=1000, output=100, cost_usd="1.00")]
-    )
+    client.submit(receipt, "flour", usage=[Totals(model="claude-haiku-5-5", fresh=1000, output=100, cost_usd="1.00")])
     expect(bar).to_have_attribute("aria-label", "$1.00 spent, $0 reserved, $11.50 left")
     expect(card(tab, "project")).to_contain_text("8 % spent")
     expect(card(tab, "project").locator(".chart canvas")).to_have_count(1)
