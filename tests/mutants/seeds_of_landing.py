@@ -228,8 +228,8 @@ LANDING_PHASE = (
     Mutant(
         "landing: what an agent left uncommitted is not submitted",
         "agents/runner_submits.py",
-        "    worktrees.commit_all(path, merge_message(task, summary))\n",
-        "",
+        "        worktrees.commit_all(path, merge_message(task, summary))\n",
+        "        pass\n",
         f"{OWN}::test_an_agent_that_calls_done_submits_its_commits_and_they_are_on_main_for_the_next_task[land]",
     ),
     Mutant(
@@ -238,5 +238,19 @@ LANDING_PHASE = (
         "            lander=self.shared.lander(client),\n",
         "",
         f"{OWN}::test_a_later_run_lands_what_was_approved_when_its_runner_had_gone",
+    ),
+    Mutant(
+        "landing: a result that another key must land is waited for",
+        TAKING,
+        '                self._not_allowed.add(one["id"])\n',
+        "",
+        f"{LANDERS}::test_who_may_not_land_one_result_lands_the_others_and_waits_for_none",
+    ),
+    Mutant(
+        "landing: a check that ends with its runner is a try",
+        TAKING,
+        " or not is_wanted\n",
+        "\n",
+        f"{LANDERS}::test_a_check_that_is_ended_with_its_runner_is_no_try",
     ),
 )

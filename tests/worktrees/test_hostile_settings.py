@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tenure.agents import checkouts, git, worktrees
+from tenure.agents.landings import Lander
+from tenure.agents.merged_trees import merged
+from tenure.core.land_request import LandRequest
 from tests.worktrees.conftest import Agent, Repository
 
 HOOKS = (
@@ -116,6 +119,22 @@ def test_no_program_of_a_repository_starts(
     repository.write("parser.py", "by hand\n")
     repository.git("commit", "-q", "-a", "-m", "by hand", ok=False)
     assert hostile.started() != [], "git by hand does start them"
+
+
+def test_no_program_of_a_repository_starts_when_a_result_that_has_passed_is_landed(
+    repository: Repository, ann: Agent, tmp_path: Path
+) -> None:
+    """Nor for the tree of its check, which has the merge."""
+    work = ann.commit("parser.py", "x\n")
+    repository.commit(".gitattributes", "* filter=evil merge=evil diff=evil\n")
+    assert ann.client.submit(ann.receipt, None, land=LandRequest(commit=work, onto="main")).outcome == "VALIDATING"
+    hostile = Hostile(repository, tmp_path)
+    in_the_configuration(hostile)
+    lander = Lander(repository.client("lee"), str(repository.path))
+    with merged(str(repository.path), {"commit": work, "onto": "main"}) as found:
+        assert (Path(found.tree) / "parser.py").exists()
+    assert [done.what for done in lander.round()] == ["landed"]
+    assert hostile.started() == []
 
 
 def test_a_driver_of_the_repository_is_a_conflict_and_one_of_the_user_runs(

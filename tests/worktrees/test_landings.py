@@ -17,7 +17,7 @@ from tenure.agents import checkouts, git
 from tenure.agents.landings import Landed, Lander
 from tenure.agents.merged_trees import merged
 from tenure.agents.result_checker import ResultChecker, Tools
-from tenure.core.errors import StoreError
+from tenure.core.errors import NotAllowed, StoreError
 from tenure.core.land_request import LandRequest
 from tenure.core.outcomes import Outcome
 from tenure.core.validation import MOST_TRIES
@@ -129,6 +129,20 @@ def test_another_repository_has_nothing_to_land(stage: Stage, tmp_path: Path) ->
     other.commit("a", "1\n")
     lander = Lander(stage.client, str(other.path))
     assert (lander.waiting(), lander.land(stage.key)) == ([], None)
+
+
+def test_who_may_not_land_one_result_lands_the_others_and_waits_for_none(stage: Stage) -> None:
+    other = stage.submitted("lexer.py", "y\n")
+
+    class Limited(Client):
+        def take_landing(self, task: str | None = None, **more: Any) -> Any:
+            if task == stage.client.show(stage.key)["id"]:
+                raise NotAllowed("to land it needs the capability checker")
+            return super().take_landing(task, **more)
+
+    lander = stage.lander(kind=Limited)
+    assert [done.key for done in lander.round()] == [other.key]
+    assert (lander.waits(), lander.round()) == (False, [])
 
 
 def test_what_waits_for_its_verdict_is_not_landed(repository: Repository) -> None:
@@ -468,6 +482,17 @@ def test_what_has_not_moved_is_not_checked_again_and_who_cannot_check_leaves_it(
     assert done is not None
     assert (done.what, stage.client.show(other.key)["state"]) == ("waits", "validating")
     assert "main has moved, and the check does not run here" in done.message
+
+
+def test_a_check_that_is_ended_with_its_runner_is_no_try(repository: Repository) -> None:
+    stage = Stage(repository, TESTS)
+    checked(stage, ALONE)
+    repository.commit("lexer.py", "y\n")
+    slow = stage.lander(tools=tools(repository, "import time; time.sleep(60)"))
+    done = slow.land(stage.key, lambda: False)
+    assert done is not None
+    assert (done.what, stage.client.show(stage.key)["validation"]["tries"]) == ("waits", 0)
+    assert land(stage, stage.lander(tools=tools(repository, "pass"))).what == "landed"
 
 
 def test_the_verdict_of_a_person_stands_when_the_branch_has_moved(repository: Repository) -> None:

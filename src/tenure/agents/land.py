@@ -40,8 +40,8 @@ Of those who land what has passed:
 * M recorded, N was granted and has done nothing in git yet, M swaps: N finds the commit on the branch, and it passes.
 * M swapped and died: so does the next one who lands; also after a restore, as the work itself is on the branch.
 * M died inside the swap, and who lands next refuses the landing or gives it up: the checkout is put back first.
-* M recorded, N finds the way blocked and gives up: N has the fence, so M's swap is refused, and what is cancelled then
-  is not on the branch. Who cannot take the fence gives up nothing that was recorded.
+* M recorded, N finds the way blocked and gives up: N has the fence, so M's swap is refused, and a task that is
+  cancelled then is not on the branch. Who cannot take the fence gives up nothing that was recorded.
 * Two who land: the second is not granted it.
 * A cancel, reset or edit before the record: the store refuses the record. After it, it refuses the cancel.
 * A person's pause: the record is refused. After the swap: the result is accepted once the task goes on.

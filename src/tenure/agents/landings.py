@@ -1,9 +1,9 @@
 """Landing results that have passed: `run`, `daemon` and `tenure land` take them, and put their commits on the branch.
 
-Who lands takes the validation in its last phase, as a checker takes it in its first: with a receipt of its own, which
+Who lands takes the validation in its last phase, as a checker takes it in its first; its receipt
 fences the record in the store and the swap in git. Then the steps of land.py, and what came of them:
 
-| it ended with | told the store |
+| it ended with | recorded in the store |
 | --- | --- |
 | the commit on the branch, by this landing or before it | passed: the result is accepted |
 | a conflict with the branch | refused as a conflict: the attempt is given back |
@@ -12,8 +12,8 @@ fences the record in the store and the swap in git. Then the steps of land.py, a
 | anything else of git | undecided: a try; after the last a person is asked |
 | a receipt that does not count any more | nothing |
 
-`run` and `daemon` land what was made in a worktree of this repository, on the branch that the worktree was made for:
-the rest of what a result asks for is a person's to land, by name.
+`run` and `daemon` land work of a worktree of this repository, on the branch that the worktree was made for:
+any other branch is a person's to land, by name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tenure.agents.land import BranchMove, Landing, MergeConflict, Work, merge_m
 from tenure.agents.result_checker import RenewedLease, ResultChecker, Tools, checks_files, submitted
 from tenure.client import Client
 from tenure.core import limits
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import NotAllowed, StoreError, TenureError
 from tenure.core.land_request import JUDGE, LANDING
 from tenure.core.outcomes import Outcome
 from tenure.core.validation import INVALID_OUTPUT, LEASE, MERGE_CONFLICT
@@ -83,6 +83,7 @@ class Lander:
         self.client, self.folder, self._tools = client, folder, tools
         self._mutex, self._say = mutex or nullcontext(), say
         self._said: dict[str, str] = {}
+        self._not_allowed: set[str] = set()
 
     # --- what waits ---
 
@@ -99,7 +100,7 @@ class Lander:
 
     def mine(self, *, due: bool = False) -> list[Mapping[str, Any]]:
         """Those of them that were made in a worktree of this repository, and are for the branch it was made for."""
-        found = self.waiting(due=due)
+        found = [one for one in self.waiting(due=due) if one["id"] not in self._not_allowed]
         if not found:
             return []
         made = [each.record for each in worktrees.ours(git.find(self.folder).top)]
@@ -114,7 +115,7 @@ class Lander:
             return False
         if one["phase"] != LANDING:
             return True
-        # Only the repository that has the merge can tell whether its branch was moved.
+        # Only the repository that has the merge shows whether its branch was moved.
         recorded = [each for each in self.client.show(one["task"]).get("landings", ()) if _is_for(each, one)]
         return not recorded or any(git.commit_id(self.folder, each["new"]) for each in recorded)
 
@@ -126,7 +127,12 @@ class Lander:
         for one in self.mine(due=True):
             if not is_wanted():
                 break
-            done = self.land(one["task"])
+            try:
+                done = self.land(one["task"], is_wanted)
+            except NotAllowed as error:  # the key of another may land it
+                self._not_allowed.add(one["id"])
+                self._say(f"not landed here: {error.message}")
+                continue
             if done is not None:
                 landed.append(done)
         return landed
@@ -136,8 +142,8 @@ class Lander:
         is_session = self.client.principal.role == "agent" and not self.client.is_remote
         return not is_session and bool(self.mine())
 
-    def land(self, task: str) -> Landed | None:
-        """Land the result of this task; None where it is no landing of this repository, or was settled meanwhile."""
+    def land(self, task: str, is_wanted: Callable[[], bool] = lambda: True) -> Landed | None:
+        """Land the result of this task; None where its commit is not in this repository, or was settled meanwhile."""
         with self._mutex:
             one = next((each for each in self.waiting() if task in (each["task"], each["key"])), None)
             if one is None:
@@ -145,7 +151,7 @@ class Lander:
             taken = self.client.take_landing(one["task"], lease=LEASE, lander=self._name())
             if taken.outcome != "GRANTED":
                 return Landed(one["key"], DENIED, taken.message, taken)
-            done = self._land(taken)
+            done = self._land(taken, is_wanted)
         self._report(done)
         return done
 
@@ -158,12 +164,12 @@ class Lander:
             self._say(f"{done.key}: {done.message}")
         self._said[done.key] = done.message
 
-    def _land(self, taken: Outcome) -> Landed:
+    def _land(self, taken: Outcome, is_wanted: Callable[[], bool] = lambda: True) -> Landed:
         receipt, task, one = taken.receipt or "", taken.task or {}, taken.validation or {}
         key, onto = task["key"], one["land"]["onto"]
         was_recorded = one["phase"] == LANDING
         move: BranchMove | None = None
-        with RenewedLease(self.client, receipt, LEASE, lambda: True) as lease:
+        with RenewedLease(self.client, receipt, LEASE, is_wanted) as lease:
             try:
                 if not git.is_branch(self.folder, onto):
                     raise git.GitFailed(
@@ -190,7 +196,7 @@ class Lander:
                     if found is None:
                         move.put_back()
                 if found is None:
-                    return self._ended(receipt, key, one, error)
+                    return self._ended(receipt, key, one, error, is_wanted())
                 landing = found
             return self._passed(receipt, key, landing, lease)
 
@@ -202,7 +208,7 @@ class Lander:
         said = f"landed on {landing.branch} as {(landing.commit or '')[:12]}"
         return Landed(key, LANDED, said, outcome, landing._replace(outcome=outcome))
 
-    def _ended(self, receipt: str, key: str, one: Mapping[str, Any], error: TenureError) -> Landed:
+    def _ended(self, receipt: str, key: str, one: Mapping[str, Any], error: TenureError, is_wanted: bool) -> Landed:
         commit, onto = one["land"]["commit"], one["land"]["onto"]
         if isinstance(error, MergeConflict):
             files = checkouts.named(list(error.files))
@@ -219,8 +225,8 @@ class Lander:
                 outcome,
                 error_class=INVALID_OUTPUT,
             )
-        is_blocked = isinstance(error, checkouts.InTheWay | _NotCheckedHere)
-        after = BLOCKED_FOR if is_blocked else None
+        is_blocked = isinstance(error, checkouts.InTheWay | _NotCheckedHere) or not is_wanted
+        after = None if not is_blocked else BLOCKED_FOR if is_wanted else 0.0  # another process goes on at once
         outcome = self.client.undecided(receipt, error.message, after, blocked=is_blocked)
         return Landed(key, WAITS, f"waits to be landed on {onto}: {error.message}", outcome)
 

@@ -25,7 +25,7 @@ _NUMBERS = count(1)
 
 
 class Merged(NamedTuple):
-    """`tree`: where the check runs; `about`: what the verdict says of it."""
+    """`tree`: where the check runs; `about`: fields of the verdict that name the merge."""
 
     tree: str
     about: Mapping[str, Any]
@@ -38,7 +38,7 @@ def is_here(folder: str, land: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def merged(folder: str, land: Mapping[str, Any]) -> Iterator[Merged]:
-    """A tree with the merge that will be made. Where it conflicts: with the work alone, which its landing will tell."""
+    """A tree with the merge that will be made. Where it conflicts: with the work alone; the landing finds that."""
     commit, tip = land["commit"], git.ref_value(folder, f"refs/heads/{land['onto']}") or ""
     about = {"commit": commit, "base": tip}
     if git.is_ancestor(folder, tip, commit):

@@ -40,7 +40,7 @@ LOCAL = ("test-pass", "llm-judge")
 
 
 def checks_files(validator: str) -> bool:
-    """Whether its verdict is about the files of the work: of what is to be landed it judges the merge."""
+    """Whether its verdict is about the files of the work: before a landing, of the merge."""
     return validator not in (NONE, *BEFORE, REVIEW, "llm-judge")
 
 
@@ -201,7 +201,7 @@ class ResultChecker:
     def verdict(
         self, task: Mapping[str, Any], check: Mapping[str, Any], folder: str | None, is_wanted: Callable[[], bool]
     ) -> Verdict:
-        """What the validator says of the work in this folder. Undecided where it cannot say."""
+        """The verdict on the work in this folder; raises Undecided where there is none."""
         from tenure.validators.port import About, Output, Undecided
 
         about = About(task["key"], task["title"], task.get("description", ""), check["generation"])
@@ -222,7 +222,7 @@ class ResultChecker:
     def _place(
         self, task: Mapping[str, Any], check: Mapping[str, Any]
     ) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
-        """The folder of the check, and what the verdict says of it."""
+        """The folder of the check, and the fields of the verdict that name the merge in it."""
         land = check.get("land")
         if not land or self.tools.root is None or not checks_files(check["validator"]):
             yield self.folder_of(task, check), {}
@@ -343,7 +343,7 @@ class ValidationThread:
         self._client, self._tools, self._projects = client, tools, projects or (lambda: [client.project])
         self._say = say
         self._stopping = threading.Event()
-        self._refused: str | None = None
+        self._wrong: dict[str, str] = {}
         self._thread = threading.Thread(target=self._run, name="validating", daemon=True)
 
     def start(self) -> None:
@@ -367,6 +367,7 @@ class ValidationThread:
         return count
 
     def land(self) -> None:
+        """Land each result that has passed and may be tried now."""
         if self._lander is not None:
             self._lander.round(self._is_wanted)
 
@@ -382,14 +383,18 @@ class ValidationThread:
         wait = LOOK if self._lander is None else 0.0  # what an earlier run has left is landed first
         while not self._stopping.wait(wait):
             wait = LOOK
-            try:
-                self.land()
-                self.round()
-            except TenureError as error:
-                is_refused = isinstance(error, NotAllowed)
-                wait = SLOWEST if is_refused else SLOWEST / 10
-                if is_refused and error.message == self._refused:
-                    continue  # reported once; waiting does not change it
-                self._refused = error.message if is_refused else None
+            for act in (self.land, self.round):  # apart: a repository in trouble stops no check
+                wait = max(wait, self._wait_after(act))
+
+    def _wait_after(self, act: Callable[[], object]) -> float:
+        """Seconds until the next round. What went wrong is said once; waiting does not change a refusal."""
+        try:
+            act()
+        except TenureError as error:
+            if self._wrong.get(act.__name__) != error.message:
                 with suppress(Exception):
-                    self._say(f"results cannot be validated or landed: {error.message}")
+                    self._say(f"results cannot be {'landed' if act == self.land else 'validated'}: {error.message}")
+            self._wrong[act.__name__] = error.message
+            return SLOWEST if isinstance(error, NotAllowed) else SLOWEST / 10
+        self._wrong.pop(act.__name__, None)
+        return LOOK

@@ -1,6 +1,6 @@
 """The agent's own `tenure done` or `finish` under a runner that lands: its result with the commits of its worktree.
 
-The store refuses a result of such a claim that does not say what is to be landed. So what the agent has not committed
+The store refuses a result of such a claim that asks for no landing. So whatever the agent has not committed
 is committed as the runner would, and the result asks for these commits. The runner lands them when the agent has ended.
 """
 
@@ -22,7 +22,7 @@ Submit = Callable[[Any, str, LandRequest | None], Outcome]
 def with_its_commits(
     client: Client, receipt: str, folder: str, data: Any, summary: str, denied: Outcome, submit: Submit
 ) -> Outcome:
-    """The answer to `submit` with data, summary and what is to be landed; what was `denied` where there is no worktree.
+    """The answer to `submit` with data, summary and the landing to ask for; `denied` where there is no worktree.
 
     `folder`: where the agent works.
     """
@@ -31,7 +31,10 @@ def with_its_commits(
     if found is None:
         return denied
     path, record = found
-    worktrees.commit_all(path, merge_message(task, summary))
+    try:
+        worktrees.commit_all(path, merge_message(task, summary))
+    except git.GitFailed as error:  # an agent's sandbox may keep it from writing there
+        raise git.GitFailed(error.message, "end, and the runner submits your last message with your work") from None
     commit = git.commit_id(path, "HEAD")
     if commit is None or record.onto is None:
         return denied

@@ -1,6 +1,6 @@
 """Finished work whose commits only its own worktree has: a result that waits for its verdict, or was accepted.
 
-A result that asks to be landed is not among them: whoever lands it takes it from the store.
+A result that asks to be landed is not among them: the store names it to those who land.
 """
 
 from __future__ import annotations

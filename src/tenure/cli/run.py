@@ -53,7 +53,7 @@ AT_MOST = limits.RUN_AGENTS
     arg("--grace", type=seconds, default=5.0, metavar="SECONDS", help="time between SIGTERM and SIGKILL (5)"),
     arg("--worktree", action="store_true", help="run each claim in its own git worktree and branch"),
     arg("--land", action="store_true",
-        help="merge the work into its branch before it counts (implies --worktree; the default of -n 2 and more in git)"),
+        help="merge the work into its branch, then accept it (implies --worktree; default of -n 2 and more in git)"),
     arg("--shared", action="store_true", help="let several agents work in this one checkout"),
     arg("--onto", metavar="BRANCH", help="begin from and land on this branch (else the one that is checked out)"),
     arg("--sign", action="store_true", help="sign results with your key on this machine (run.sign)"),

@@ -218,8 +218,8 @@ def _removed(removed: list[dict[str, Any]], kept: list[dict[str, Any]]) -> str:
 def land(run: Run, given: Namespace) -> Answer:
     """Merge commits into their branch: yours, and submit the result; or those of a result that has passed.
 
-    A holder lands its own task. A person lands a result that waits for it: that of TASK, or without one all that were
-    made in a worktree of this repository; `tenure run` and `tenure daemon` do so too.
+    A holder lands its own task. A person lands results that wait for it: the one of TASK, or without TASK each one that
+    was made in a worktree of this repository; `tenure run` and `tenure daemon` do so too.
     The merge is made without a checkout; with conflicts nothing is moved, and the files are named. If the branch is
     checked out somewhere, that tree is updated too, and changes in it are kept; where they overlap, nothing is
     moved. After an interruption it can be repeated: nothing lands twice.

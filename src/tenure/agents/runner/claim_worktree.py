@@ -58,7 +58,7 @@ def check(folder: str) -> None:
 
 
 def with_request(finished: Finished) -> Finished:
-    """What an earlier version kept to be landed, as a submit that says what is to be landed."""
+    """What an earlier version kept to be landed, as a submit with a request for its landing."""
     assert finished.folder is not None
     commit = git.commit_id(finished.folder, f"refs/heads/{finished.branch}")
     request = LandRequest(commit=commit, onto=finished.onto) if commit and finished.onto else None

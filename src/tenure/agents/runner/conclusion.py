@@ -212,7 +212,9 @@ def _landed(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
     from tenure.agents.landings import LANDED, REFUSED
 
     try:
-        done = attempt.shared.lander(attempt.checker).land(attempt.claim.id)
+        done = attempt.shared.lander(attempt.checker).land(
+            attempt.claim.id, lambda: not attempt.shared.stopping.is_set()
+        )
         state = done.outcome.state if done is not None else attempt.client.show(attempt.claim.id)["state"]
     except TenureError as error:
         return _waits(attempt, f"not landed yet: {error.message}")

@@ -21,7 +21,7 @@ __all__ = ["Finished", "Outbox", "Sent", "is_unknown", "named", "send"]
 
 
 def send(client: Client, finished: Finished) -> Outcome:
-    """As for any finished work. What an earlier version kept to be landed is submitted with what is to be landed."""
+    """As for any finished work. An entry that an earlier version kept to be landed becomes a submit."""
     if finished.what == "land":
         from tenure.agents.runner.claim_worktree import with_request
 
