@@ -79,7 +79,7 @@ OUTAGES = (
     ),
     Mutant(
         "outage: who is not remembered reads no way out",
-        "core/told_errors.py",
+        "core/caller_errors.py",
         "error.message == _NOT_REMEMBERED or ",
         "",
         f"{OF_STRANGERS}test_whom_a_server_does_not_remember_reads_at_the_metrics_what_needs_no_store",

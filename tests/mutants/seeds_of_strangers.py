@@ -30,7 +30,7 @@ OF_STRANGERS = (
     ),
     Mutant(
         "told: a stranger reads the code of a store's trouble",
-        "core/told_errors.py",
+        "core/caller_errors.py",
         "who is not None or error.code in _TO_STRANGERS",
         "True",
         TOLD,
@@ -38,7 +38,7 @@ OF_STRANGERS = (
     Mutant(
         "told: errors go out as they are",
         "server/app.py",
-        "shown = told(error, request.principal if request.is_known else None)",
+        "shown = for_caller(error, request.principal if request.is_known else None)",
         "shown = error",
         HOME_AWAY,
     ),

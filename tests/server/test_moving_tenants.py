@@ -85,6 +85,7 @@ def test_a_tenant_that_moves_leaves_no_connection_and_no_thread(
     house.home.close()
 
 
+@pytest.mark.nightly  # a server notices each closing after two seconds
 def test_a_tenant_that_is_closed_leaves_no_thread_of_its_schema(postgres: PostgresServer) -> None:
     house = housed(postgres.create("shut"), "schema")
     with house.server:
@@ -98,10 +99,10 @@ def test_a_tenant_that_is_closed_leaves_no_thread_of_its_schema(postgres: Postgr
                 until(lambda: house.ask("big", "GET", "/api/v1/me").status == 401, "it is closed")
                 house.home.reopen_tenant("big")
 
-        close(1)
+        close(3)  # pools of threads grow to their size
         work(house)
         before = threads(pid)
-        close(4)
+        close(3)
         work(house)
         most = before + 1  # a second thread opens tenants, once two were opened or closed at a time
         until(lambda: threads(pid) <= most, f"no more than {most} threads")

@@ -9,9 +9,9 @@ from math import inf
 
 import pytest
 
+from tenure.core.caller_errors import for_caller
 from tenure.core.commands import Principal
 from tenure.core.errors import Bug, NotFound, OutcomeUnknown, SchemaMismatch, StoreUnavailable, TenureError
-from tenure.core.told_errors import told
 from tenure.server.logs import ServerLog
 from tests.reliability.strangers import by_role, of_projects
 from tests.server.api.test_matrix import CLOSED, OPERATIONS
@@ -168,7 +168,7 @@ OWNER = Principal(address="127.0.0.1", tenant="local")
 def test_only_the_owner_of_the_deployment_is_told_what_a_store_says(
     error: TenureError, who: Principal | None, code: str, message: str | None
 ) -> None:
-    shown = told(error, who)
+    shown = for_caller(error, who)
     assert (shown.code, shown.definite) == (code, error.definite)
     assert shown.message == message if message else TOLD not in shown.message
 

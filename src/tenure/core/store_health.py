@@ -1,14 +1,14 @@
 """How a store is, in fixed words: probes need no key, so a stranger who asks learns no host, port, role or name.
 
-The words for an error are those of `told_errors`.
+The words for an error are those of `caller_errors`.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from tenure.core.caller_errors import in_fixed_words
 from tenure.core.errors import SchemaMismatch, StoreCorrupt, TenureError
-from tenure.core.told_errors import in_fixed_words
 
 OK, UNAVAILABLE, READ_ONLY, OTHER_SCHEMA, DAMAGED = DATABASES = (
     "ok", "unavailable", "read_only", "other_schema", "damaged",

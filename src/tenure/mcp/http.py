@@ -23,11 +23,11 @@ from mcp.types import PARSE_ERROR
 from starlette.requests import Request
 
 from tenure.core import limits
+from tenure.core.caller_errors import for_caller
 from tenure.core.commands import Principal
 from tenure.core.decoders import check_json
 from tenure.core.errors import TenureError, TooLarge
 from tenure.core.inputs import LARGEST_BATCH
-from tenure.core.told_errors import told
 from tenure.mcp.callers import Caller, client_info_of
 from tenure.mcp.remote_callers import RemoteCallers, RemoteRequest
 from tenure.mcp.server import Claimer, Context, Crashed, McpService, Threads, some_threads
@@ -244,7 +244,7 @@ class _HttpCallers:
         try:
             return await anyio.to_thread.run_sync(self._callers.find, asked, limiter=calls)  # it reads the store
         except TenureError as error:
-            raise told(error, asked.principal) from error
+            raise for_caller(error, asked.principal) from error
 
     def gone(self, context: Context) -> anyio.Event | None:
         request: Request = context.request  # type: ignore[assignment]

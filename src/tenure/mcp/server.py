@@ -21,10 +21,10 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from tenure import __version__
+from tenure.core.caller_errors import for_caller
 from tenure.core.commands import ClaimNext, Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.core.told_errors import told
 from tenure.mcp.arguments import Claim, schema, taken
 from tenure.mcp.callers import Caller
 from tenure.mcp.replies import Reply, error_reply
@@ -305,7 +305,7 @@ class McpService:
 
 
 def _refused(call: Call, error: TenureError) -> Reply:
-    return error_reply(told(error, call.caller.client.principal))
+    return error_reply(for_caller(error, call.caller.client.principal))
 
 
 def _quietly(take_back: Callable[[Call, str], object], call: Call, receipt: str) -> None:

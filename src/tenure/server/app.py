@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from tenure.client.routes import BATCH, COMMANDS, CONDITION_FAILED, NEWS, PREFIX, PREVIEW, QUERIES, Route
 from tenure.core import limits
+from tenure.core.caller_errors import for_caller, in_full
 from tenure.core.commands import Add, ClaimNext, Command, Plan, Principal
 from tenure.core.errors import Bug, InvalidInput, TenureError
 from tenure.core.events import kinds_of, levels_from
@@ -19,7 +20,6 @@ from tenure.core.queries import Log, Show, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope, sees_store
 from tenure.core.tenant_records import HOME
-from tenure.core.told_errors import in_full, told
 from tenure.server import feed, responses
 from tenure.server.auth.request_source import TENANT_PATH, check_one_host, without_tenant
 from tenure.server.logs import ServerLog
@@ -197,7 +197,7 @@ class App:
     @staticmethod
     def _refused(request: Request, error: TenureError) -> Response:
         """The error as its caller may read it; the log has all of it."""
-        shown = told(error, request.principal if request.is_known else None)
+        shown = for_caller(error, request.principal if request.is_known else None)
         answer = responses.of_error(shown)
         request.error = shown.code
         if shown is not error or answer.status >= BROKEN:  # not of a refusal, which quotes what the caller has sent
@@ -309,7 +309,7 @@ class App:
             request.operations += zip(given, answers, strict=True)
             done = iter(answers)
             whole = [next(done) if isinstance(c, Command) else c for c in read]
-            return responses.of_batch([told(a, who) if isinstance(a, TenureError) else a for a in whole])
+            return responses.of_batch([for_caller(a, who) if isinstance(a, TenureError) else a for a in whole])
 
         return handle
 
@@ -387,7 +387,7 @@ class App:
                         return
                     yield chunk
             except TenureError as error:
-                yield feed.error_event(told(error, principal))
+                yield feed.error_event(for_caller(error, principal))
             finally:
                 service.feed.unsubscribe(query.project, stream)
 

@@ -16,6 +16,7 @@ from tenure.agents.leader_process import Stepped
 from tenure.artifacts.port import Artifacts
 from tenure.client.transports.local import ProjectArtifacts
 from tenure.core import limits
+from tenure.core.caller_errors import for_caller, in_full
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import TenureError
 from tenure.core.events import Event
@@ -24,7 +25,6 @@ from tenure.core.queries import Query
 from tenure.core.records import replace
 from tenure.core.roles import check_all_projects
 from tenure.core.tenant_records import HOME
-from tenure.core.told_errors import in_full, told
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
 from tenure.engine.reads.task_counts import TaskCounts
@@ -268,7 +268,7 @@ class Assembly:
 
     def _note_hidden(self, answer: Any, principal: Principal) -> None:
         """What the caller of a tool may not read of an error."""
-        if isinstance(answer, TenureError) and told(answer, principal) is not answer:
+        if isinstance(answer, TenureError) and for_caller(answer, principal) is not answer:
             self._log.error("a tool failed", code=answer.code, why=in_full(answer))
 
     async def tool_claimed(self, command: ClaimNext, principal: Principal, seconds: float) -> Outcome:

@@ -10,6 +10,7 @@ from tenure import __version__
 from tenure.client.routes import PREFIX
 from tenure.client.wire import plain
 from tenure.core import limits
+from tenure.core.caller_errors import in_fixed_words
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.instants import parse_instant
 from tenure.core.queries import Relays
@@ -17,7 +18,6 @@ from tenure.core.roles import check_coordinator
 from tenure.core.store_health import OK, UNAVAILABLE, health_of
 from tenure.core.tenant_records import HOME
 from tenure.core.tenants import unknown
-from tenure.core.told_errors import in_fixed_words
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, spawners, status

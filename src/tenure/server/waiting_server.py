@@ -17,8 +17,8 @@ import uvicorn
 from prometheus_client import generate_latest
 
 from tenure import __version__
+from tenure.core.caller_errors import for_caller, not_remembered
 from tenure.core.errors import NotSignedIn, StoreUnavailable, TenureError
-from tenure.core.told_errors import not_remembered, told
 from tenure.server import responses
 from tenure.server.app import AsgiApp
 from tenure.server.auth.authenticator import HOW_TO_SIGN_IN
@@ -77,7 +77,7 @@ def waiting_app(policy: Policy) -> AsgiApp:
         if path == "/metrics":
             _check_reader(policy, scope)
             return Response(200, await asyncio.to_thread(generate_latest, metrics.registry), CONTENT_TYPE.encode())
-        raise told(_AWAY, None)
+        raise for_caller(_AWAY, None)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from tenure.core import limits
+from tenure.core.caller_errors import not_remembered
 from tenure.core.errors import Overloaded, StoreError, TenureError
 from tenure.core.tenant_records import HOME
-from tenure.core.told_errors import not_remembered
 from tenure.engine import Engine
 from tenure.server.auth.outages import Outages
 from tenure.server.auth.row_cache import NeedsLookup, Recall

@@ -19,9 +19,9 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tenure.core import limits
+from tenure.core.caller_errors import not_remembered
 from tenure.core.errors import NotSignedIn
 from tenure.core.records import ApiKey, Member, Row, Tenant, WebSession
-from tenure.core.told_errors import not_remembered
 from tenure.engine import Engine
 from tenure.stores.port import Store
 

@@ -55,7 +55,7 @@ def not_remembered() -> StoreUnavailable:
     )
 
 
-def told(error: TenureError, who: Principal | None) -> TenureError:
+def for_caller(error: TenureError, who: Principal | None) -> TenureError:
     """The error as this caller may read it; None: a caller who has not signed in."""
     is_open = error.message == _NOT_REMEMBERED or not isinstance(error, (StoreError, AuthUnavailable, Bug))
     if is_open or (who is not None and owns_deployment(who)):
