@@ -58,6 +58,7 @@ HARNESSES = {
     "model on MariaDB": "--histories 400 --store mariadb",
     "model on Valkey": "--histories 400 --store valkey",
     "run": "--tasks 30",
+    "landing": "--kills 200",
     "spending": "--tasks 50",
     "spending on PostgreSQL": "--tasks 50 --store postgres",
     "powerloss": "--images 20000",

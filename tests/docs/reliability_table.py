@@ -28,6 +28,10 @@ HARNESSES = {
         "`tenure run` over a plan of 30 tasks: three agents; an agent, a supervisor or the runner killed every "
         "few seconds"
     ),
+    "landing": (
+        "runners that land in a real repository, killed before the record, between record and swap, inside the swap "
+        "and before the acceptance; late reviews, failing checks, files in the way, conflicts, cancels, epochs"
+    ),
     "spending": (
         "`tenure run` over a paid plan of 50 tasks: agents fail, are killed, submit results that checks refuse, "
         "overrun their budgets; sums compared with the agents' own records to the nano-dollar"

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 from tenure.core import commands
+from tenure.core.land_request import LandRequest
 from tenure.core.outcomes import Outcome
 from tenure.core.records import RetryPolicy
 from tests.stateful.model import World
+from tests.stateful.model_landings import LANDING
 from tests.stateful.model_rows import SECOND, Answer, Receipt
 
 Step = tuple[str, dict[str, Any]]
@@ -17,12 +19,17 @@ Turn = tuple[Any, ...]
 History = list[Turn]
 
 RECEIPTED = ("renew", "start", "progress", "checkpoint", "submit", "fail", "release", "ask", "wait", "spawn",
-             "reserve", "usage")  # fmt: skip
+             "reserve", "usage", "submit_to_land")  # fmt: skip
 ALONE = ("renew_reservation", "unreserve")  # by the receipt of a reservation
 BY_TAG = {kind.__struct_config__.tag: kind for kind in get_args(commands.AnyCommand)}
 KINDS: dict[str, type[commands.Command]] = {
     "reserve_alone": commands.Reserve,
     "limit_generations": commands.DefineProject,
+    "submit_to_land": commands.Submit,
+    "take_landing": commands.TakeValidation,
+    "record_landing": commands.Land,
+    "settle_landing": commands.Judge,
+    "block_landing": commands.Undecide,
 }
 
 
@@ -59,6 +66,8 @@ class Player:
             return None
         if verb == "edit" and "text" in arguments and self._state(arguments["task"]) in ("completed", "cancelled"):
             return None
+        if not self._is_modelled(verb, arguments):
+            return None
         if verb == "undo" and not self.world.is_clear(arguments["of"]):
             return None
         if verb == "send" and arguments["to"] == "@all" and any(a.was_terminated for a in self.world.agents.values()):
@@ -74,6 +83,20 @@ class Player:
             if field in arguments:
                 resolved[field] = arguments[field] + self.start
         return resolved
+
+    def _is_modelled(self, verb: str, arguments: dict[str, Any]) -> bool:
+        """What is done with results that are to be landed; of edits, adoptions and resets beside them nothing is."""
+        if verb in LANDING[1:] and arguments["taker"] not in self.world.takers:
+            return False
+        if verb == "submit_to_land":
+            task = self.world.tasks.get((self.world.receipts.get(arguments["receipt"][0]) or ("",))[0] or "")
+            self.world.settle()
+            return task is not None and task.held and not task.claims[-1].goes_on
+        if verb in ("adopt", "reset", "undo", "edit", "retry"):
+            return not any(task.has_waited for task in self.world.tasks.values()) or (
+                verb == "retry" or (verb == "edit" and "priority" in arguments)
+            )
+        return True
 
     def _state(self, name: str) -> str:
         self.world.settle()
@@ -110,6 +133,8 @@ class Clerk:
         for field in ("lease", "retry_after"):
             if field in made:
                 made[field] = made[field] / SECOND
+        if "taker" in made and verb != "take_landing":
+            made["receipt"] = (made.pop("taker"), "")
         if "receipt" in made and verb != "claim":
             made["receipt"] = self._receipt(*made["receipt"])
         if "task" in made:
@@ -123,6 +148,8 @@ class Clerk:
         verb, arguments = step
         if "mark" in arguments and outcome.command_id:
             self.marked[arguments["mark"]] = outcome.command_id
+        if verb == "take_landing" and outcome.receipt:
+            self.receipts[arguments["taker"]] = outcome.receipt
         if verb == "claim" and outcome.receipt:
             self.receipts[arguments["receipt"]] = outcome.receipt
         elif verb == "reserve_alone" and outcome.receipt:
@@ -144,6 +171,29 @@ class Clerk:
         if forgery == "epoch":
             return f"{task}@{generation}:{'0' if token[0] != '0' else '1'}{token[1:]}"
         return f"Q-404@{generation}:{token}" if forgery == "nowhere" else f"{task}@{generation}:{token[:-2]}"
+
+    @staticmethod
+    def _submit_to_land(made: dict[str, Any]) -> dict[str, Any]:
+        return {**made, "land": LandRequest(commit="c" * 40, onto="main")}
+
+    @staticmethod
+    def _take_landing(made: dict[str, Any]) -> dict[str, Any]:
+        del made["taker"]
+        return {**made, "phase": "land"}
+
+    @staticmethod
+    def _record_landing(made: dict[str, Any]) -> dict[str, Any]:
+        new = made.pop("new").removeprefix("n").rjust(40, "0")
+        return {**made, "branch": "main", "old": "a" * 40, "new": new}
+
+    @staticmethod
+    def _settle_landing(made: dict[str, Any]) -> dict[str, Any]:
+        how = made.pop("how")
+        return {**made, "ok": how == "ok", "conflict": how == "conflict", "reasons": () if how == "ok" else ("no",)}
+
+    @staticmethod
+    def _block_landing(made: dict[str, Any]) -> dict[str, Any]:
+        return {**made, "reason": "lib.py is changed"}
 
     @staticmethod
     def _claim(made: dict[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class Drawing:
         self.handed_out: list[str] = []  # receipts, before the batch that is being drawn
         self.fields: set[str] = set()
         self.names = 0
+        self.takers: list[str] = []  # of landings, before the batch that is being drawn
         self.marks: list[str] = []  # commands that may be undone, before the batch that is being drawn
 
     @property
@@ -200,6 +201,33 @@ class Drawing:
             arguments["names"] = ["x", "y"][: 1 + dice.below(2)] if room else ["x"]
             arguments["wait"] = dice.often(40)
         return verb, arguments
+
+    def _submit_to_land(self) -> Step:
+        verb, arguments = self._receipted("submit_to_land")
+        return verb, {**arguments, "data": self._name("w")}
+
+    def _take_landing(self) -> Step:
+        wanted: dict[str, Any] = {"taker": self._name("l"), "checker": self.dice.pick(AGENTS)}
+        wanted["lease"] = self.dice.pick((60, 30, 600)) * SECOND
+        if self.dice.often(30):
+            wanted["task"] = self._task_in("validating")
+        return "take_landing", wanted
+
+    def _taken(self, verb: str, **arguments: Any) -> Step:
+        known = self.takers
+        if not known:
+            return self._take_landing() if self.dice.often(50) else self._submit_to_land()
+        return verb, {"taker": self.dice.pick(known[-3:] if self.dice.often(80) else known), **arguments}
+
+    def _record_landing(self) -> Step:
+        return self._taken("record_landing", new=self._name("n"))
+
+    def _settle_landing(self) -> Step:
+        return self._taken("settle_landing", how=self.dice.pick(("ok", "ok", "conflict", "red")))
+
+    def _block_landing(self) -> Step:
+        after = self.dice.pick((0, 20, 300)) * SECOND
+        return self._taken("block_landing", blocked=self.dice.often(60), retry_after=after)
 
     def _is_last(self, name: str) -> bool:
         task, generation, _, _ = self.world.receipts[name] or ("", 0, "", 0)

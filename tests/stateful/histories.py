@@ -33,6 +33,7 @@ WEIGHTS = {
     "request": 2, "reserve": 6, "reserve_alone": 3, "renew_reservation": 1, "unreserve": 1, "send": 2, "read": 1,
     "plan": 4, "undo": 6, "again": 5, "usage": 3, "set_budget": 2,
     "terminate": 1, "resume_agent": 2,
+    "submit_to_land": 5, "take_landing": 6, "record_landing": 3, "settle_landing": 5, "block_landing": 2,
 }  # fmt: skip
 ALWAYS = ("claim", "submit", "add")
 FIELDS = (
@@ -53,6 +54,16 @@ THEMES = (
     ("pause", "resume", "answer", "ask", "fail", "cancel", "undo", "retry"),
     ("set_budget", "usage", "claim", "claim_next", "renew", "progress", "resume", "pause", "release"),
     ("plan", "undo", "cancel", "archive", "reset", "retry", "edit"),
+    (
+        "submit_to_land",
+        "take_landing",
+        "record_landing",
+        "settle_landing",
+        "block_landing",
+        "cancel",
+        "pause",
+        "resume",
+    ),
 )
 
 
@@ -100,6 +111,7 @@ class Maker(Drawing):
     def _batch(self, size: int, draw: Callable[[], Step]) -> None:
         """Each command may speak of tasks that those before it make, but not of receipts: nobody has seen them."""
         self.handed_out = [*self.world.receipts]
+        self.takers = [*self.world.takers]
         self.marks = [*self.world.done]
         steps: list[Step] = []
         for _ in range(size):

@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.stateful.model_budgets import BUDGET
-from tests.stateful.model_repeats import Repeats
+from tests.stateful.model_landings import Landings
 from tests.stateful.model_rows import ENDED, MINUTE, PERSONS, UNSTARTED, Agent, Answer, Refused, Task
 
 
-class World(Repeats):
+class World(Landings):
     # --- making work --------------------------------------------------------------------------------------
 
     def add(self, name: str, draft: bool = False, **fields: Any) -> Answer:
@@ -95,6 +95,7 @@ class World(Repeats):
         """A person lifts what persons have a say in; a budget's cause only where that is asked for."""
         wanted = self._named(task)
         over = wanted.causes & (PERSONS | ({"budget", BUDGET} if budget else set()))
+        over = over or (wanted.causes if wanted.causes == {"review"} else set())
         if not wanted.causes or not (wanted.held or wanted.state == "paused"):
             return {"outcome": "DENIED_STATE"}
         if not over:
@@ -111,7 +112,7 @@ class World(Repeats):
 
     def cancel(self, task: str) -> Answer:
         wanted = self._named(task)
-        if wanted.state == "completed":
+        if wanted.state == "completed" or self._has_begun(wanted):
             return {"outcome": "DENIED_STATE"}
         if wanted.state == "cancelled":
             return {"outcome": "UNCHANGED"}

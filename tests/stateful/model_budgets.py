@@ -30,10 +30,10 @@ class Budgets(Team):
         self.budget = Budget(cents, estimate, old.spent if old else 0)
         if old == self.budget:
             return {"outcome": "UNCHANGED"}
-        paused = [t for t in self.tasks.values() if t.state == "paused" and BUDGET in t.causes]
+        paused = [t for t in self.tasks.values() if t.state == "paused" and t.causes & {"budget", BUDGET}]
         paused = [] if self.budget.is_over else paused
         for task in paused:
-            self._lift(task, {BUDGET})
+            self._lift(task, {"budget", BUDGET})
         return {"outcome": "UPDATED" if old else "CREATED", "changed_keys": {task.ref for task in paused}}
 
     def usage(self, receipt: Receipt, cents: int) -> Answer:

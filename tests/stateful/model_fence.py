@@ -339,7 +339,8 @@ class Fence(Ground):
                 agent.cool_until = self.now + min(30, 2 ** (agent.troubles - 3)) * MINUTE
         if not counts:
             task.troubled.add(claim.agent)
-            counts = task.given_back >= MOST_GIVEN_BACK or len(task.troubled) >= 3
+            is_named = error_class in task.retry.get("retry_on", ())
+            counts = is_named or task.given_back >= MOST_GIVEN_BACK or len(task.troubled) >= 3
         self._end(task, "FAILED", by="fail")
         if counts:
             self._failed(task, error_class, self.now, retry_after)

@@ -245,4 +245,5 @@ def _seen(task: Task) -> tuple[Any, ...]:
         task.archived,
         claims,
         len(task.kept),
+        task.waits and (task.waits.taker, task.waits.begun, task.waits.retry_at, task.waits.holder),
     )

@@ -124,6 +124,8 @@ class Task:
     another_spec: bool = False  # somebody gave it another one than the plan has
     description: int = 0  # which text it is; 0: none
     archived: bool = False
+    waits: Any = None  # its result that is to be landed
+    has_waited: bool = False
 
     @property
     def generation(self) -> int:

@@ -293,6 +293,7 @@ def _simpler(history: History) -> Iterator[History]:
     needed = (
         "name", "task", "agent", "session", "receipt", "receipts", "data", "names", "needs", "scope", "hold",
         "patterns", "plan", "tasks", "of", "cents", "estimate", "sender", "to", "text",
+        "taker", "checker", "how", "new", "blocked", "retry_after", "lease",
     )  # fmt: skip
     for index, turn in enumerate(history):
         if turn[0] != "do":

@@ -32,7 +32,7 @@ def expected_rows(world: World, start: int) -> dict[str, Any]:
             "late_submit_open": world.is_late_submit_open(task),
             "priority": task.priority,
             "archived": task.archived,
-            "holds": sorted(task.claims[-1].holds.items()) if task.held else [],
+            "holds": sorted(task.claims[-1].holds.items()) if world.reserves(task) else [],
             "claims": [(c.generation, c.run, c.attempt, c.agent, c.session, c.reason, c.accepted) for c in task.claims],
         }
         for task in world.tasks.values()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tenure import Client
-from tenure.agents import git
+from tenure.agents import checkouts, git
 from tenure.agents.landings import Landed, Lander
 from tenure.agents.merged_trees import merged
 from tenure.agents.result_checker import ResultChecker, Tools
@@ -398,6 +398,32 @@ def test_a_lander_killed_anywhere_leaves_what_the_next_one_settles(stage: Stage,
     stage.lapse()
     assert (land(stage).what, stage.state) == ("landed", "completed")
     assert repository.line() == ["A-001: Write parser.py", "first"]
+    assert repository.status() == "M readme.txt"
+
+
+def test_who_refuses_what_a_lander_died_in_puts_the_checkout_back(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the person's next commit would have work that was refused."""
+    stage = Stage(repository, TESTS)
+    checked(stage, ALONE)
+    forward = checkouts.forward
+
+    def dying(*args: Any) -> None:
+        forward(*args)
+        raise KilledHere
+
+    monkeypatch.setattr(checkouts, "forward", dying)
+    with pytest.raises(KilledHere):
+        land(stage)
+    monkeypatch.undo()
+    assert repository.status() == "A  parser.py"
+    stage.lapse()
+    repository.write("readme.txt", "my own change\n")
+    repository.write("lexer.py", "y\n")
+    repository.git("add", "lexer.py")
+    repository.git("commit", "-q", "-m", "lexer", "--", "lexer.py")
+    assert land(stage, stage.lander(tools=tools(repository, ALONE))).what == "refused"
     assert repository.status() == "M readme.txt"
 
 

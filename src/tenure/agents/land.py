@@ -39,6 +39,7 @@ Of those who land what has passed:
 
 * M recorded, N was granted and has done nothing in git yet, M swaps: N finds the commit on the branch, and it passes.
 * M swapped and died: so does the next one who lands; also after a restore, as the work itself is on the branch.
+* M died inside the swap, and who lands next refuses the landing or gives it up: the checkout is put back first.
 * M recorded, N finds the way blocked and gives up: N has the fence, so M's swap is refused, and a task that is
   cancelled then is not on the branch. Who cannot take the fence gives up nothing that was recorded.
 * Two who land: the second is not granted it.
@@ -52,6 +53,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.agents import checkouts, fences, git, worktrees
@@ -325,6 +327,17 @@ class BranchMove:
         merge = self._brought_in_by(tip)
         new, old = merge or (self.work.commit, None)
         return self._landing(new, old, (), None)
+
+    def put_back(self) -> None:
+        """Take back what a landing that died inside its swap has left in the checkout: it is not made again.
+
+        Only under the fence, and while the branch has none of it. What the user has changed there stays.
+        """
+        with suppress(checkouts.InTheWay):
+            checkout = checkouts.of_branch(self.folder, self.branch)
+            for landing in self._own_records() if checkout else ():
+                if git.commit_id(self.folder, landing["new"]):
+                    checkouts.forward(checkout, landing["new"], self.tip())
 
     def landed_before(self) -> Landing | None:
         """The landing, if the work is on the branch already; NothingToLand if there is no work."""

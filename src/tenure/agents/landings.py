@@ -190,7 +190,11 @@ class Lander:
                 is_fenced = move is not None and move.is_fenced
                 if was_recorded and not is_fenced:  # an earlier landing may still move the branch
                     return Landed(key, WAITS, f"not landed: {error.message}", Outcome(outcome="NO_TASK"))
-                found = move.on_branch() if move and is_fenced and (was_recorded or move.is_recorded) else None
+                found = None
+                if move and is_fenced and (was_recorded or move.is_recorded):
+                    found = move.on_branch()
+                    if found is None:
+                        move.put_back()
                 if found is None:
                     return self._ended(receipt, key, one, error, is_wanted())
                 landing = found

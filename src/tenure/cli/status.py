@@ -29,6 +29,7 @@ from tenure.cli.text_format import (
 )
 from tenure.client.wire import plain as wire
 from tenure.core import lifecycle, limits
+from tenure.core.land_request import COUNTED_AS, JUDGE, LandRequest, waits_for
 from tenure.user_state import listed
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 BY = ("task", "agent", "model", "operation", "session", "type", "dag", "track")
 MOST_HELD = limits.STATUS_HELD
 FORGOTTEN = limits.AGENT_FORGOTTEN
+MOST_READ = limits.LISTED
 _ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale", "offline"))}
 
 
@@ -86,7 +88,11 @@ def status(run: Run, given: Namespace) -> Answer:
             return Answer(wire(run.client.status(at=at)))
         look = glance(run.client, at)
         more = (
-            [*hooks_waiting(run, look.status), *(f"{one.text}; {one.way}" for one in unlanded_work(run))]
+            [
+                *hooks_waiting(run, look.status),
+                *landings_waiting(run.client, look.status),
+                *(f"{one.text}; {one.way}" for one in unlanded_work(run)),
+            ]
             if at is None
             else []
         )
@@ -130,7 +136,7 @@ def drawn(look: Glance, *, is_wide: bool, more: Sequence[str] = ()) -> str:
     parts += [_agents(look), _tracks(look, is_wide=is_wide)]
     parts += [f"{style('Tasks', 'bold')}   {tally(status['tasks'])}"]
     if status.get("validations"):
-        parts += [f"{style('Verdicts', 'bold')}\n" + "\n".join(f"  {line}" for line in verdicts(status))]
+        parts += [f"{style('Results', 'bold')}\n" + "\n".join(f"  {line}" for line in verdicts(status))]
     spent = paid(status.get("usage"))
     if spent:
         parts += [f"{style('Usage', 'bold')}   {spent}"]
@@ -142,15 +148,35 @@ def drawn(look: Glance, *, is_wide: bool, more: Sequence[str] = ()) -> str:
 
 
 def verdicts(status: Mapping[str, Any]) -> list[str]:
-    """Results that wait for a verdict, by validator, and how many are being checked."""
+    """Results that wait for a verdict, by validator, and those that have passed and wait to be landed."""
     lines = []
-    for name, count in status["validations"].items():
-        parts = [f"{count['running']} being checked"] if count["running"] else []
-        if count["waiting"]:
-            who = "approve or reject them" if name == "review" else "`run`, `daemon` or `serve` does, where it can"
-            parts.append(f"{count['waiting']} waiting ({who})")
+    for validator, count in status["validations"].items():
+        name, does, who = _WHO.get(validator, (validator, "checked", "`run`, `daemon` or `serve` does, where it can"))
+        parts = [f"{count['running']} being {does}"] if count["running"] else []
+        parts += [f"{count['waiting']} waiting ({who})"] if count["waiting"] else []
         lines.append(f"{plain(name)}: {', '.join(parts)}")
     return lines
+
+
+# Of a validator: its name here, what its takers do, and who does it.
+_WHO = {
+    "review": ("review", "checked", "approve or reject them"),
+    COUNTED_AS: ("to be landed", "landed", "`run`, `daemon` or `tenure land TASK` does, in a checkout"),
+}
+
+
+def landings_waiting(client: Client, status: Mapping[str, Any]) -> list[str]:
+    """What has passed and waits to be landed, and the obstacle."""
+    if COUNTED_AS not in status["validations"]:
+        return []
+    found = [one for one in client.validations(MOST_READ) if one["phase"] != JUDGE]
+    return [f"{plain(one['key'])}: {plain(landing_of(one))}" for one in found]
+
+
+def landing_of(view: Mapping[str, Any]) -> str:
+    """Of a validation in one of its later phases: what it waits for."""
+    land = LandRequest(**view["land"])
+    return waits_for(land, view["phase"], holder=view["holder"], note=view["note"])
 
 
 def headline(status: Mapping[str, Any]) -> str:

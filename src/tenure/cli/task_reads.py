@@ -6,12 +6,13 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tenure.agents.briefing import asked_of, parts_of, text_of
 from tenure.agents.quotations import QUOTED, as_json, fenced
 from tenure.cli.main import Answer, Run, arg, options, shown
-from tenure.cli.status import AT, moment_of, paid, stops, tally, unlanded_work
+from tenure.cli.status import AT, landing_of, moment_of, paid, stops, tally, unlanded_work
 from tenure.cli.text_format import (
     MARKS,
     NOTHING,
@@ -33,7 +34,8 @@ from tenure.client.wire import plain as wire
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_receipt
-from tenure.core.lifecycle import COMPLETED, OPEN, spoken
+from tenure.core.land_request import JUDGE
+from tenure.core.lifecycle import COMPLETED, OPEN, VALIDATING, spoken
 from tenure.core.query import Page
 from tenure.core.safe_text import shell_word
 
@@ -47,12 +49,13 @@ PAGE = limits.LISTED
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
 
-def listed(tasks: Iterable[Mapping[str, Any]]) -> str:
+def listed(tasks: Iterable[Mapping[str, Any]], phases: Mapping[str, str] = MappingProxyType({})) -> str:
+    """`phases`: what to show beside the state, by task."""
     name = "ref" if sys.stdout.isatty() else "key"  # short for people, whole in a pipe
     rows = [
         (
             task[name],
-            style(in_words(task["state"]), MARKS[task["state"]].colour),
+            style(in_words(task["state"]) + phases.get(task["id"], ""), MARKS[task["state"]].colour),
             task["tier"],
             task.get("agent") or task.get("completed_by"),
             plain(task["title"]),
@@ -70,6 +73,14 @@ def ready(run: Run, given: Namespace) -> Answer:
     """List tasks that can be claimed now, in the order in which `claim` takes them."""
     found = run.client.ready(track=given.track, limit=given.limit)
     return shown(found, lambda tasks: listed(tasks) if tasks else _nothing_ready(run))
+
+
+def _to_land(run: Run, tasks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Of the tasks whose result has passed: the branch that it waits for."""
+    if not any(task["state"] == VALIDATING for task in tasks):
+        return {}
+    waiting = run.client.validations(limits.LISTED)
+    return {one["task"]: f" (to land on {plain(one['land']['onto'])})" for one in waiting if one["phase"] != JUDGE}
 
 
 def _nothing_ready(run: Run) -> str:
@@ -144,7 +155,8 @@ def list_(run: Run, given: Namespace) -> Answer:
     page = {"archived": given.archived, "order": given.order, "limit": given.limit, "after": after, "at": at}
     tasks = run.client.tasks(**page, **filters)
     then = f" --at {shell_word(at)}" if at else ""  # the same moment, also where it was named from now
-    return shown(tasks, listed, f"--after {tasks[-1]['ref']}{then}" if tasks else "")
+    more = f"--after {tasks[-1]['ref']}{then}" if tasks else ""
+    return shown(tasks, lambda found: listed(found, {} if at else _to_land(run, found)), more)
 
 
 @options(TASK, AT, arg("--receipt", metavar="RECEIPT", help="of your live claim: show the task's secrets too"))
@@ -283,7 +295,10 @@ def _todo_text(found: Sequence[Mapping[str, Any]], now: int) -> str:
         behind = f", {counted(one['blocks'], 'task')} behind it" if one["blocks"] else ""
         by = f" by {plain(one['by'])}" if one.get("by") else ""
         head = f"{style(one['what'], 'bold')}  {one['ref']}  {shorten(one['title'], TITLE)}"
-        lines += [head, f"  {ago(one['since'], now)}{by}{behind}: {shorten(one['text'], 90)}"]
+        lines += [
+            head,
+            f"  {ago(one['since'], now)}{by}{behind}: {shorten(one['text'], WHY if one['what'] == 'landing' else 90)}",
+        ]
         lines += ["  " + " | ".join(_remedy(verb, one["ref"]) for verb in one["do"])]
     return "\n".join(lines) or "nothing waits for a person"
 
@@ -428,7 +443,10 @@ def _fate(claim: Mapping[str, Any]) -> str:
 
 
 def verdict_line(verdict: Mapping[str, Any]) -> str:
-    """A validator's verdict, or that there is none yet."""
+    """A validator's verdict, or that there is none yet; of a result that has passed, its landing."""
+    if verdict["state"] == "landing":
+        passed = f"passed by {plain(verdict['decided_by'])}; " if verdict["decided_by"] else ""
+        return f"{passed}{plain(landing_of(verdict))}"
     text = f"{verdict['validator']}: {verdict['state']}"
     if verdict["decided_by"]:
         text += f" by {plain(verdict['decided_by'])}"

@@ -46,7 +46,7 @@ def validating_of(run: Run, say: Callable[[str], object], *, lands: bool = False
 
 approve = verb_of(
     c.Approve,
-    """Accept a result that waits for a verdict: the task is completed.
+    """Pass a result that waits for a verdict: the task is completed, or its commit waits to be landed.
 
     A person's verdict counts for any validator. An agent's own session gives no verdict; through a server, an agent
     with its own key may review results of others, where the task asks for a review.
@@ -56,7 +56,7 @@ approve = verb_of(
 )
 reject = verb_of(
     c.Reject,
-    "Reject a result: the attempt failed, and the next holder gets the reason.",
+    "Reject a result that is not accepted yet: the attempt failed, and the next holder gets the reason.",
     TASK,
     arg("-m", "--reason", type=contents, required=True, metavar="TEXT", help="what to fix"),
 )

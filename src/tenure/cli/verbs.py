@@ -105,7 +105,7 @@ OPERATING = {
     "archive": Listed("operator_verbs:archive", "hide finished tasks"),
     "assign": Listed("operator_verbs:assign", "offer a task to one agent"),
     "reassign": Listed("operator_verbs:reassign", "take a task from its holder and offer it to another"),
-    "approve": Listed("validation_verbs:approve", "accept a result that waits for review"),
+    "approve": Listed("validation_verbs:approve", "pass a result that waits for review"),
     "reject": Listed("validation_verbs:reject", "reject a result, with a reason"),
     "adopt": Listed("operator_verbs:adopt", "accept a refused result that was kept"),
     "recover": Listed("operator_verbs:recover", "end a claim whose receipt is lost"),

@@ -203,7 +203,7 @@ class AsyncVerbs:
         ...
 
     async def validations(self, limit: int=100) -> Page[WaitingView]:
-        """Results that wait for a verdict, the oldest first, with their validator and who checks them."""
+        """Results that wait for a verdict or to be landed, oldest first, with their validator and who has them."""
         ...
 
     async def reservations(self) -> list[ReservationView]:
@@ -605,11 +605,11 @@ class AsyncVerbs:
         ...
 
     async def approve(self, task: str, note: str='') -> Updated:
-        """Accept the result that waits for a verdict."""
+        """Pass the result that waits for a verdict; it is accepted, or waits to be landed."""
         ...
 
     async def reject(self, task: str, reason: str) -> Updated:
-        """Reject the result that waits for a verdict; the next attempt gets the reason."""
+        """Reject the result that waits for a verdict or to be landed; the next attempt gets the reason."""
         ...
 
     async def archive(self, task: str) -> Updated:

@@ -143,11 +143,11 @@ class OperatorVerbs(Tenants):
         return self._do(Updated, c.Adopt, task=task, result=result, supersede=supersede, note=note)
 
     def approve(self, task: str, note: str = "") -> Updated:
-        """Accept the result that waits for a verdict."""
+        """Pass the result that waits for a verdict; it is accepted, or waits to be landed."""
         return self._do(Updated, c.Approve, task=task, note=note)
 
     def reject(self, task: str, reason: str) -> Updated:
-        """Reject the result that waits for a verdict; the next attempt gets the reason."""
+        """Reject the result that waits for a verdict or to be landed; the next attempt gets the reason."""
         return self._do(Updated, c.Reject, task=task, reason=reason)
 
     def archive(self, task: str) -> Updated:

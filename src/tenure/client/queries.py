@@ -243,7 +243,7 @@ class Queries(Caller):
         return self._ask(q.Messages(project=self.project, limit=limit))
 
     def validations(self, limit: int = 100) -> Page[WaitingView]:
-        """Results that wait for a verdict, the oldest first, with their validator and who checks them."""
+        """Results that wait for a verdict or to be landed, oldest first, with their validator and who has them."""
         return self._ask(q.Validations(project=self.project, limit=limit))
 
     def reservations(self) -> list[ReservationView]:

@@ -563,7 +563,7 @@ EDITABLE = {
     "spec": False, "output": False, "constraints": False, "touches": False,
 }  # fmt: skip
 CLOSES_WINDOW = ("description", "spec", "output", "constraints", "touches")  # a result for the old text is void
-OF_THE_RESULT = ("description", "spec", "output")  # fixed while a result waits for its verdict
+OF_THE_RESULT = ("description", "spec", "output")  # fixed while a result waits
 
 
 def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ MOVES: tuple[Move, ...] = (
     ),
     Move(HELD, (PENDING,), "waits for subtasks; any end of the claim while a dependency is unmet again"),
     Move((*HELD, *LATE_SUBMIT_STATES), (VALIDATING, COMPLETED), "submit"),
-    Move((VALIDATING,), (COMPLETED, RETRYING, DEAD_LETTERED), "verdict"),
+    Move((VALIDATING,), (COMPLETED, RETRYING, DEAD_LETTERED), "verdict, landing"),
     Move((VALIDATING,), (PENDING, READY), "edit with supersede"),
     Move((RETRYING,), (READY, PENDING), "due (pending where a dependency is unmet again)"),
     Move((PENDING, READY, *HELD, RETRYING, VALIDATING), (PAUSED,), "a person, budget, question, review, drain, loss"),

@@ -219,7 +219,7 @@ def dead_lettered(task: Task, at: int) -> Task:
 
 
 def validating(task: Task, at: int) -> Task:
-    """A result waits for its verdict; the task's pauses return if the result is refused."""
+    """A result waits for its verdict, or to be landed; the task's pauses return if the result is refused."""
     return _moved(task, VALIDATING, late_submit_open=False, percent=100, started_at=task.started_at or at)
 
 

@@ -36,7 +36,7 @@ CODES: dict[str, Code] = {
     "GRANTED": Code("ok", "the task is yours; the receipt proves it"),
     "RENEWED": Code("ok", "the lease was extended"),
     "ACCEPTED": Code("ok", "the result was accepted"),
-    "VALIDATING": Code("ok", "the result was submitted and waits for a verdict"),
+    "VALIDATING": Code("ok", "the result was submitted and waits for a verdict, or to be landed"),
     "REVIEW": Code("ok", "the result is kept and waits for a person: it used far more tokens than its diff suggests"),
     "ELECTED": Code("ok", "you lead with this term"),
     "NO_TASK": Code("nothing", "no task that this agent may claim now"),

@@ -323,7 +323,8 @@ class Messages(Query, frozen=True, kw_only=True):
 
 
 class Validations(Query, frozen=True, kw_only=True):
-    """Results that wait for a verdict, longest first: by which validator, who runs it, how often."""
+    """Results that wait for a verdict or to be landed, longest first: for which validator or branch, who has taken
+    them, how often."""
 
     declaration: ClassVar = Declaration("validations", "viewer", "GET", PROJECT + "/validations")
     largest: ClassVar = limits.LISTED

@@ -104,6 +104,12 @@ def is_submitted(task: Task) -> bool:
     return VALIDATING in (task.state, task.state_before)
 
 
+def is_reserving(row: Validation | None, task: Task) -> bool:
+    """Whether what the task touches stays reserved after its claim: until its result is landed or refused."""
+    is_waiting = is_submitted(task) and task.state not in lifecycle.FINISHED
+    return is_waiting and row is not None and is_open(row, task) and row.land is not None
+
+
 def is_running(row: Validation, epoch: str, now: int) -> bool:
     return row.state == OPEN and row.holder is not None and row.until > now and row.epoch == epoch
 

@@ -12,6 +12,7 @@ from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok,
 from tenure.cli.text_format import SECOND, counted, lasting, shorten
 from tenure.core import dead_letters, graph, lifecycle, limits, priority, team
 from tenure.core.filters import Present, Range
+from tenure.core.land_request import COUNTED_AS, lander
 from tenure.core.lifecycle import QUESTION, RESUMABLE
 from tenure.core.priority import parse_lane
 from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Session, Task, Trigger
@@ -19,7 +20,7 @@ from tenure.core.safe_text import shell_word
 from tenure.core.signed_results import fingerprint, weakness_of
 from tenure.engine.archive.log_readers import holding_back
 from tenure.engine.budgets import doubts
-from tenure.engine.reads.todo import COST
+from tenure.engine.reads.todo import COST, LANDING, todo
 from tenure.engine.runtime.effects import Report, settle_due
 from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
@@ -54,6 +55,7 @@ def work(patient: Patient) -> Iterator[Finding]:
         found = [*_leases(late, rows.now), *_unsettled(report), *_agents(rows, project), *_stops(rows, project)]
         found += _keys(rows, project)
         found += _costs([task.key for task, _, _ in doubts.waiting(rows, project)])
+        found += _landings(todo(rows, project))
         return [*found, *_stuck(rows, project), *_sources(rows, project), *_readers(rows, project)]
 
     yield from client.engine.read(ask)
@@ -111,6 +113,12 @@ def _costs(keys: Sequence[str]) -> Iterator[Finding]:
             f"{first_of(keys)}",
             "`tenure todo` shows the amounts; `tenure usage confirm TASK` or `tenure usage reject TASK` decides",
         )
+
+
+def _landings(waiting: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Results that have passed, and that nobody has landed for a while, or nobody could."""
+    for one in [one for one in waiting if one["what"] == LANDING][:MOST]:
+        yield warning("landing", f"{one['key']}: {one['text']}", lander(one["ref"]))
 
 
 def _keys(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -325,8 +333,9 @@ def _remote_work(client: Client) -> Iterator[Finding]:
     for scope, why in status["stopped"].items():
         yield note("stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}", "`tenure go -h`")
     yield from _remote_sources(status)
-    if status["usage"].get("doubtful_usd"):
-        yield from _costs([one["key"] for one in client.todo() if one["what"] == COST])
+    waiting = client.todo() if status["usage"].get("doubtful_usd") or COUNTED_AS in status["validations"] else ()
+    yield from _costs([one["key"] for one in waiting if one["what"] == COST])
+    yield from _landings(waiting)
     yield from [*_remote_dead_letters(client), *_questions(client)] or [ok("stuck", "no task waits for a person")]
 
 

@@ -71,7 +71,7 @@ class Approve(Command, frozen=True, kw_only=True, tag="approve"):
 
 
 class Reject(Command, frozen=True, kw_only=True, tag="reject"):
-    """Reject the result that waits for a verdict; the reason goes to the next holder."""
+    """Reject the result that waits for a verdict, or to be landed; the reason goes to the next holder."""
 
     declaration: ClassVar = Declaration("validation", "agent", "POST", TASK + "/reject")
 

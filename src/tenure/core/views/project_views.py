@@ -85,7 +85,8 @@ class StatusView(TypedDict):
     usage: TotalsView
     budgets: Annotated[Sequence[BudgetView], Meta(description="of all tasks, and those of dags and agents")]
     validations: Annotated[
-        dict[str, ValidationCounts], Meta(description="validator → results that wait for it, or are being checked")
+        dict[str, ValidationCounts],
+        Meta(description="validator → results that wait for it, or are being checked; `land` → those to be landed"),
     ]
     stopped: Annotated[dict[str, str], Meta(description="scope → why claiming is stopped")]
     sources: Annotated[

@@ -88,12 +88,12 @@ class ValidationView(TypedDict):
     ]
     state: States
     since: Instant
-    holder: Annotated[str | None, Meta(description="who validates it now")]
+    holder: Annotated[str | None, Meta(description="who validates or lands it now")]
     taken_at: Instant | None
     until: Instant | None
     tries: Annotated[int, Meta(description="how often it was taken without a verdict, this time included")]
     retry_at: Instant | None
-    note: Annotated[str | None, Meta(description="why it is undecided")]
+    note: Annotated[str | None, Meta(description="why it is undecided, or what keeps it from being landed")]
     result: str
     reasons: Sequence[str]
     details: dict[str, Any]
@@ -117,7 +117,7 @@ class CheckView(ValidationView):
 
 
 class ValidationCounts(TypedDict):
-    """How many results wait for a validator, and how many are being validated."""
+    """How many results wait for a validator, or to be landed, and how many have been taken for it."""
 
     waiting: int
     running: int

@@ -10,10 +10,9 @@ from typing import Any
 
 from tenure.core import claims, commands, lifecycle, limits, moves, validation
 from tenure.core.errors import RequestIdReused
-from tenure.core.land_request import JUDGE, LAND, LandRequest
+from tenure.core.land_request import JUDGE, LAND, LandRequest, lander
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Row, Task, Validation, replace
-from tenure.core.safe_text import shell_word
 from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
 from tenure.engine.checks import evidence
 from tenure.engine.checks.validation_reads import view
@@ -22,7 +21,7 @@ from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import holder_verbs, submit
 
-WAITING = "VALIDATING"  # the reason of a result that waits for its verdict
+WAITING = "VALIDATING"  # the reason of a result that waits for its verdict, or to be landed
 LONGEST_ERROR = limits.REASONS_TEXT
 
 
@@ -105,10 +104,7 @@ def _is_waiting(work: UnitOfWork, task: Task, claim: Claim, row: Validation, **m
     what = f"submitted; waiting for {row.validator}"
     if row.phase != JUDGE:
         what = f"submitted; waiting to be landed on {validation.onto(row)}"
-        hint = (
-            f"`tenure run`, `daemon` or `tenure land {shell_word(task.ref)}` in a checkout lands it; then it "
-            "is completed"
-        )
+        hint = f"{lander(task.ref)}; then it is completed"
     elif row.validator == validation.REVIEW:
         hint = "a person or another agent must approve or reject it"
     elif validation.is_running(row, work.epoch, work.now):

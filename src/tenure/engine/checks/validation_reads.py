@@ -1,4 +1,5 @@
-"""Queries of validations: what waits for which validator, who runs it, the verdicts. They write nothing."""
+"""Queries of validations: what waits for which validator or branch, who has taken it, the verdicts. They write
+nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from msgspec.structs import asdict
 
 from tenure.core import claims, lifecycle, limits, validation
 from tenure.core import queries as q
-from tenure.core.land_request import JUDGE, LAND
+from tenure.core.instants import lasting
+from tenure.core.land_request import COUNTED_AS, JUDGE, lander, waits_for
 from tenure.core.records import Task, Validation
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.rows import brief_of, fields_of, pages_by
@@ -32,14 +34,11 @@ def is_reserving(work: UnitOfWork, task: Task) -> bool:
     """Whether what the task touches is still reserved: while it is held, and until its result is landed or refused."""
     if task.state in lifecycle.HELD:
         return True
-    if not (task.guarded and task.checked and validation.is_submitted(task)) or task.state in lifecycle.FINISHED:
-        return False
-    row = row_of_task(work, task)
-    return row is not None and row.land is not None
+    return task.guarded and task.checked and validation.is_reserving(row_of_task(work, task), task)
 
 
 def open_rows(work: UnitOfWork, project: str) -> Iterator[tuple[Task, Validation]]:
-    """Tasks that wait for a verdict now, longest first; not those paused or cancelled meanwhile."""
+    """Tasks that wait for a verdict or to be landed now, longest first; not those paused or cancelled meanwhile."""
     where = {"project": project, "state": validation.OPEN}
     for page in pages_by(work, Validation, where, "created_at", PAGE):
         tasks = work.get_many(Task, project, [row.task for row in page])
@@ -88,7 +87,7 @@ def view(work: UnitOfWork, row: Validation, task: Task) -> ValidationView:
 
 
 def validations(work: UnitOfWork, project: str, *, limit: int = 100) -> list[WaitingView]:
-    """Results that wait for a verdict, longest first, with their contract."""
+    """Results that wait for a verdict or to be landed, longest first, with their contract."""
     found = islice(open_rows(work, project), limit)
     return [{**view(work, row, task), "settings": settings(work, task), "task": task.id} for task, row in found]
 
@@ -102,7 +101,7 @@ def counts(work: UnitOfWork, project: str) -> dict[str, ValidationCounts]:
     """How many wait for each validator, and how many are being checked; `land`: those that have passed."""
     found: dict[str, ValidationCounts] = {}
     for _, row in open_rows(work, project):
-        name = row.validator if row.phase == JUDGE else LAND
+        name = row.validator if row.phase == JUDGE else COUNTED_AS
         count = found.setdefault(name, {"waiting": 0, "running": 0})
         count["running" if validation.is_running(row, work.epoch, work.now) else "waiting"] += 1
     return found
@@ -111,15 +110,33 @@ def counts(work: UnitOfWork, project: str) -> dict[str, ValidationCounts]:
 def sentences(work: UnitOfWork, task: Task) -> list[str]:
     """What a task in `validating` waits for, for people; None for any other."""
     row = row_of_task(work, task) if task.state == lifecycle.VALIDATING else None
-    return [] if row is None else [_sentence(work, row)]
+    if row is None:
+        return []
+    if row.land is not None and row.phase != JUDGE:
+        return [_landing_sentence(work, task, row)]
+    return [_sentence(work, row)]
+
+
+def landing_text(work: UnitOfWork, row: Validation) -> str:
+    """Which commit waits to be landed on which branch, and the obstacle."""
+    assert row.land is not None, row.id
+    holder = row.holder if validation.is_running(row, work.epoch, work.now) else None
+    return waits_for(row.land, row.phase, holder=holder, note=row.note)
+
+
+def _landing_sentence(work: UnitOfWork, task: Task, row: Validation) -> str:
+    did, at = ("submitted", row.created_at) if row.decided_at is None else ("passed", row.decided_at)
+    text = f"{did} {lasting((work.now - at) / 1e6)} ago; {landing_text(work, row)}"
+    if validation.is_running(row, work.epoch, work.now):
+        return text
+    if row.retry_at is not None and row.retry_at > work.now:
+        text += f"; tried again in {lasting((row.retry_at - work.now) / 1e6)}"
+    return f"{text}; {lander(task.ref)}"
 
 
 def _sentence(work: UnitOfWork, row: Validation) -> str:
     seconds = (work.now - row.created_at) / 1e6
     text = f"submitted {seconds:.0f} s ago; "
-    if row.phase != JUDGE:
-        who = f"{row.holder} lands it" if validation.is_running(row, work.epoch, work.now) else "waiting to be landed"
-        return f"{text}{who} on {validation.onto(row)}" + (f": {row.note}" if row.note else "")
     if row.validator == validation.REVIEW:
         return text + "waiting for a review: approve or reject it"
     if validation.is_running(row, work.epoch, work.now):

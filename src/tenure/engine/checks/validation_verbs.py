@@ -14,7 +14,7 @@ from tenure.core import commands, inputs, keys, lifecycle, limits, moves, roles,
 from tenure.core.commands.command import bound
 from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.ids import NONCE_BYTES, Receipt, parse_receipt
-from tenure.core.land_request import JUDGE, LAND, LANDING, PHASES, is_of_landing
+from tenure.core.land_request import JUDGE, LAND, LANDING, PHASES, is_of_landing, lander
 from tenure.core.lifecycle import PAUSED, VALIDATING
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import ApiKey, Claim, Project, Result, RetryPolicy, Task, Validation, replace
@@ -244,6 +244,7 @@ def _undecided(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Ou
     why = f"{row.validator} could not decide: {row.note}" if is_judged else f"it is not landed: {row.note}"
     if task.state == VALIDATING:
         later = f"try {row.tries + 1} of {validation.MOST_TRIES} is made by `run`, `daemon` or `serve`"
+        later = later if is_judged else lander(task.ref)
         message = f"{task.key} still waits: {why}; {later}"
     else:
         ways = "approve or reject it, or resume to try again" if is_judged else "resume it to try again, or reject it"
@@ -325,7 +326,7 @@ def _pass(
 
 def _waits_to_land(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
     message = f"{task.key}: the output passed; it is completed once it is landed on {validation.onto(row)}"
-    hint = f"`tenure run`, `daemon` or `tenure land {shell_word(task.ref)}` in a checkout lands it"
+    hint = lander(task.ref)
     return Outcome(
         outcome="OK", state=task.state, result=row.result, generation=row.claimed, message=message, hint=hint,
         reasons=row.reasons or None, **more,

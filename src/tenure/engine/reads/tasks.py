@@ -230,7 +230,7 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     task = task_named(work, project, name)
     refused: dict[int, list[Result]] = {}
     for result in work.find(Result, {"project": project, "task": task.id, "accepted": False}, order="submitted_at"):
-        if result.reason != "VALIDATING":  # it waits for its verdict
+        if result.reason != "VALIDATING":  # it waits for its verdict, or to be landed
             refused.setdefault(result.generation, []).append(result)
     spent: dict[int, list[Usage]] = {}
     for row in usage_rows.of_task(work, project, task.id):

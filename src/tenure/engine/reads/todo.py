@@ -1,5 +1,5 @@
 """Everything that waits for a person: questions, reviews, dead letters, pauses by a budget or after a loss, costs that
-are far above their tokens."""
+are far above their tokens, landings that are blocked or that nobody makes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tenure.core import dead_letters, lifecycle, limits, validation
 from tenure.core import queries as q
 from tenure.core.inputs import SECOND
 from tenure.core.land_request import JUDGE
+from tenure.core.land_request import LANDING as BEGUN
 from tenure.core.money import usd_text
 from tenure.core.records import Brief, Task
 from tenure.engine.budgets import doubts
@@ -40,6 +41,7 @@ _CAUSES = {
 
 def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]:
     found: list[tuple[int, str, Task, str, str | None]] = []
+    begun: set[str] = set()  # landings that may have happened: only they themselves say so
     # State by state: each is a part of an index, while two at once would read every task.
     waiting = [
         t
@@ -58,9 +60,9 @@ def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]
     for task, row in validation_reads.open_rows(work, project):
         is_late = row.note is not None or work.now - (row.decided_at or row.created_at) >= PATIENCE
         if row.phase != JUDGE and is_late and not validation.is_running(row, work.epoch, work.now):
-            why = f": {row.note}" if row.note else ""
-            text = f"its result has passed; its commit waits to be landed on {validation.onto(row)}{why}"
-            found.append((row.created_at, LANDING, task, text, None))
+            text = validation_reads.landing_text(work, row)
+            begun |= {task.id} if row.phase == BEGUN else set()
+            found.append((row.decided_at or row.created_at, LANDING, task, text, None))
         elif row.validator == validation.REVIEW and row.phase == JUDGE:
             by = f"agent:{task.agent}" if task.agent else None
             found.append((row.created_at, REVIEW, task, "its result waits for a verdict", by))
@@ -70,7 +72,8 @@ def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]
     found.sort(key=lambda entry: (entry[0], entry[2].id))
     tasks = [task for _, _, task, _, _ in found[:limit]]
     briefs = work.get_many(Brief, project, [task.id for task in tasks])
-    return [_entry(work, briefs[task.id], *one) for one in found[:limit] for task in (one[2],)]
+    entries = [_entry(work, briefs[one[2].id], *one) for one in found[:limit]]
+    return [one | {"do": ("land",)} if one["what"] == LANDING and one["task"] in begun else one for one in entries]
 
 
 def _entry(work: UnitOfWork, brief: Brief, since: int, what: str, task: Task, text: str, by: str | None) -> TodoEntry:

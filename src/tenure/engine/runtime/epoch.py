@@ -20,7 +20,7 @@ from tenure.core.records import Reservation, Task, replace
 from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import settle_once, spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.engine.verbs.reserve import release_reservations
+from tenure.engine.verbs.reserve import living, release_reservations
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
@@ -101,5 +101,6 @@ def end_claims(work: UnitOfWork, why: str) -> None:
     # no late submit across epochs: the receipt is stale by its epoch already
     spread(work)
     for held in work.find(Reservation, {}):
-        if held.epoch != work.epoch:
+        # What a result waits to be landed with stays reserved: whoever lands it needs no receipt of before.
+        if held.epoch != work.epoch and (held.task is None or not living(work, [held])):
             release_reservations(work, held.project, [held])

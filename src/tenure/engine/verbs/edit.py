@@ -42,8 +42,8 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
                 outcome="DENIED_STATE",
                 state=task.state,
                 current_generation=task.generation,
-                message=f"{task.key}: its result waits for a verdict; {', '.join(closing)} cannot change now",
-                hint="wait for the verdict, or supersede it: the result is kept but does not count",
+                message=f"{task.key}: its result waits to be judged or landed; {', '.join(closing)} cannot change now",
+                hint="wait until it is over, or supersede it: the result is kept but does not count",
             )
         task, rows = withdraw(work, task)
     elif claims.is_held(task) and guarded:

@@ -241,7 +241,7 @@ def uncancel(work: UnitOfWork, task: Task) -> Task:
 
 
 def _paused_from(work: UnitOfWork, task: Task) -> str | None:
-    """The state of a task that was paused before its cancellation: validating, if it waited for a verdict."""
+    """The state of a task that was paused before its cancellation: validating, if its result waited."""
     if task.state_before != PAUSED or not task.checked:
         return None
     from tenure.engine.checks.validation_reads import row_of_task

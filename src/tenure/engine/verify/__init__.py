@@ -148,7 +148,7 @@ def _limbo(rows: Tables, work: UnitOfWork) -> Iterator[str]:
         is_waiting = task.state == lifecycle.READY and task.lane is None and task.offer_to is None
         if is_waiting and not (task.set_aside_for or "").startswith(MARK):  # else a budget: see `budget_sums.py`
             holder = rows[Task].get((task.project, task.set_aside_for or ""))
-            if holder is None or not claims.is_held(holder):
+            if holder is None or not _is_reserving(rows, holder):
                 yield f"{task.key}: set aside for a task without a holder"
 
 
@@ -211,13 +211,18 @@ def _letters(rows: Tables) -> Iterator[str]:
             yield f"{task.key}: a dead letter without its record"
 
 
+def _is_reserving(rows: Tables, task: Task) -> bool:
+    waits = rows[Validation].get((task.project, claims.claim_id(task.id, task.generation)))
+    return claims.is_held(task) or validation.is_reserving(waits, task)
+
+
 def _holds(rows: Tables) -> Iterator[str]:
-    """A reservation of a claim lives as long as that claim."""
+    """A reservation of a claim lives as long as that claim, and until its result is landed or refused."""
     for held in rows[Reservation].values():
         if held.task is None:
             continue
         task = rows[Task].get((held.project, held.task))
-        if task is None or not claims.is_held(task) or task.generation != held.generation:
+        if task is None or not _is_reserving(rows, task) or task.generation != held.generation:
             yield f"{held.id}: {held.pattern} is reserved for {held.task}, whose claim has ended"
 
 
@@ -255,7 +260,7 @@ def _models_and_sizes(rows: Tables) -> Iterator[str]:
 
 
 def _validations(rows: Tables) -> Iterator[str]:
-    """A task that waits for a verdict has one open, and each verdict is of the claim it names."""
+    """A task that is validating has one open, and each verdict is of the claim it names."""
     waiting = set()
     for row in rows[Validation].values():
         task, claim = rows[Task].get((row.project, row.task)), rows[Claim].get((row.project, row.id))
@@ -268,10 +273,11 @@ def _validations(rows: Tables) -> Iterator[str]:
         if validation.is_open(row, task) and _is_waiting(task):
             waiting.add((row.project, row.task))
         elif row.state == validation.OPEN:
-            yield f"{row.id}: waits for a verdict, but {task.key} is {task.state}"
+            yield f"{row.id}: waits for a verdict or its landing, but {task.key} is {task.state}"
         if (row.state == validation.PASSED) != (result.accepted and result.reason == "ACCEPTED"):
             yield f"{row.id}: is {row.state}, but its result is {result.reason}"
-        if row.tries > row.generation or row.tries > validation.MOST_TRIES:
+        # Of a landing that may have happened nobody gives up.
+        if row.tries > row.generation or (row.land is None and row.tries > validation.MOST_TRIES):
             yield f"{row.id}: {row.tries} tries, {row.generation} takers"
     for task in rows[Task].values():
         if task.state == lifecycle.VALIDATING and (task.project, task.id) not in waiting:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tenure.core import commands as c
 from tenure.core.commands import Command, Dependency, NewTask, Process, Totals
+from tenure.core.land_request import LandRequest
 from tenure.core.records import Archived, RetryPolicy, Task
 from tenure.core.retry import CLASSES
 from tenure.engine import Answer
@@ -15,6 +16,7 @@ from tenure.testing.factories import PROJECT, Scene, comparable
 
 AGENTS = ("ann", "bo", "cy")
 WAITS = (0, 1, 20, 31, 61, 100, 301, 660, 3601, 90_000)
+COMMITS = ("a" * 40, "b" * 40, "c" * 40)
 GLOBS = ("src/**", "src/a.py", "docs/*", "env:staging")
 
 
@@ -25,6 +27,7 @@ class Player:
         self.scene = scene
         self.receipts: list[str] = []
         self.holds: list[str] = []
+        self.takers: list[str] = []  # receipts of those who land
         self.undoable: list[str] = []
         self.messages: list[str] = []
 
@@ -33,7 +36,8 @@ class Player:
             return
         for claim in (answer, *(answer.claims or ())):
             if claim.receipt is not None and not claim.again:
-                (self.holds if isinstance(command, c.Reserve) else self.receipts).append(claim.receipt)
+                lists: dict[type[Command], list[str]] = {c.Reserve: self.holds, c.TakeValidation: self.takers}
+                lists.get(type(command), self.receipts).append(claim.receipt)
         if answer.command_id is not None and not answer.again:
             self.undoable.append(answer.command_id)
 
@@ -176,13 +180,46 @@ class History:
         return self._receipted(lambda r: c.ReportUsage(project=PROJECT, receipt=r, **fields))
 
     def land(self) -> Step:
-        old, new = self.dice.sample(("a" * 40, "b" * 40, "c" * 40), 2)
+        old, new = self.dice.sample(COMMITS, 2)
         return self._receipted(lambda r: c.Land(project=PROJECT, receipt=r, branch="main", old=old, new=new))
 
     def submit(self) -> Step:
         data = self.dice.choice(("a", {"b": 1}, "c" * 5000))
         usage = self.dice.choice(((), (), (Totals(model="opus", output=self.dice.randrange(100)),)))
         return self._receipted(lambda r: c.Submit(project=PROJECT, receipt=r, data=data, usage=usage))
+
+    def submit_to_land(self) -> Step:
+        wanted = LandRequest(commit=self.dice.choice(COMMITS), onto="main")
+        return self._receipted(lambda r: c.Submit(project=PROJECT, receipt=r, data="d", land=wanted))
+
+    def take_landing(self) -> Step:
+        lease, who, pick = self.dice.choice((30, 60, 600)), self.dice.choice(AGENTS), self.recent()
+        fields: dict[str, Any] = {"checker": who, "lease": lease, "phase": "land"}
+        if self.dice.random() < 0.8:
+            return lambda p: c.TakeValidation(project=PROJECT, **fields)
+        return lambda p: c.TakeValidation(project=PROJECT, task=pick(p.keys()), **fields)
+
+    def _taken(self, make: Callable[[str], Command]) -> Step:
+        pick = self.recent()
+        return lambda p: make(pick(p.takers))
+
+    def record_landing(self) -> Step:
+        old, new = self.dice.sample(COMMITS, 2)
+        return self._taken(lambda r: c.Land(project=PROJECT, receipt=r, branch="main", old=old, new=new))
+
+    def settle_landing(self) -> Step:
+        fields: dict[str, Any] = self.dice.choice(
+            ({"ok": True}, {"ok": True}, {"ok": False, "conflict": True}, {"ok": False})
+        )
+        reasons = () if fields["ok"] else ("README.md",)
+        return self._taken(lambda r: c.Judge(project=PROJECT, receipt=r, reasons=reasons, **fields))
+
+    def block_landing(self) -> Step:
+        fields: dict[str, Any] = {"blocked": self.dice.random() < 0.5, "retry_after": self.dice.choice((None, 0, 60))}
+        return self._taken(lambda r: c.Undecide(project=PROJECT, receipt=r, reason="lib.py is changed", **fields))
+
+    def keep_landing(self) -> Step:
+        return self._taken(lambda r: c.RenewValidation(project=PROJECT, receipt=r))
 
     def fail(self) -> Step:
         error_class, after = self.dice.choice(CLASSES), self.dice.choice((None, 0, 15))
@@ -277,6 +314,8 @@ _WEIGHTS: dict[Callable[[History], Step], int] = {
     History.spawn: 3, History.wait: 1, History.reserve: 2, History.keep_reserved: 1, History.operate: 12,
     History.cascading_reset: 1, History.edit: 3, History.offer: 2, History.link: 3, History.undo: 3, History.line: 1,
     History.people: 4, History.usage: 4, History.land: 2, History.gone: 2,
+    History.submit_to_land: 6, History.take_landing: 6, History.record_landing: 3, History.settle_landing: 4,
+    History.block_landing: 2, History.keep_landing: 1,
 }  # fmt: skip
 MAKERS, WEIGHTS = list(_WEIGHTS), list(_WEIGHTS.values())
 

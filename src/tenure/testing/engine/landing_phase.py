@@ -353,6 +353,24 @@ class LandingPhase(Stage):
         assert scene.rows(Reservation) == []
         assert scene.next("bo").outcome == "GRANTED"
 
+    def test_what_it_touches_stays_reserved_in_a_new_epoch(self, scene: Scene) -> None:
+        submitted(scene, touches=("src/**",))
+        held = scene.take(scene.add("held", touches=("docs/**",)), "bo")
+        assert held
+        scene.engine.new_epoch("restored")
+        assert [one.pattern for one in scene.rows(Reservation)] == ["src/**"]
+        assert scene.engine.verify() == []
+        judge(scene, lander(scene), True)
+        assert scene.rows(Reservation) == []
+
+    def test_a_landing_that_nobody_settles_is_tried_without_end(self, scene: Scene) -> None:
+        submitted(scene)
+        for _ in range(MOST_TRIES + 2):
+            land(scene, lander(scene, lease=60))
+            scene.pass_time(seconds=61)
+        assert (row(scene).tries, scene.engine.verify()) == (MOST_TRIES + 2, [])
+        assert judge(scene, lander(scene), True).outcome == "ACCEPTED"
+
     # --- who may --------------------------------------------------------------------------------------------------
 
     def test_who_may_land(self, scene: Scene) -> None:

@@ -310,7 +310,7 @@ class Recalling(Stage):
 
     # --- all together ---------------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("seed", [5, 7, 9, 30, 40, 42])  # of those in which much goes, and some comes back
+    @pytest.mark.parametrize("seed", [2, 32, 40, 46, 49, 54])  # of those in which much goes, and some comes back
     def test_no_answer_depends_on_whether_tasks_were_archived(self, scene: Scene, seed: int) -> None:
         from tenure.stores.memory import Memory  # here: the suite itself knows no store
         from tenure.testing.clock import FakeClock

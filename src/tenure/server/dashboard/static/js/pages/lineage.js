@@ -13,7 +13,7 @@ const TONES = {
   COMPLETED: "good", SUBMITTED: "good", FAILED: "bad", ERROR: "bad", EXPIRED: "odd", SUPERSEDED: "odd",
 };
 function toneOf(claim) {
-  if (claim.state === "active" || ["waiting", "running", "review"].includes(claim.validation?.state)) return "work";
+  if (claim.state === "active" || ["waiting", "running", "review", "landing"].includes(claim.validation?.state)) return "work";
   return claim.result_accepted === false ? "bad" : TONES[claim.release_reason] ?? "rest";
 }
 

@@ -96,6 +96,8 @@ function Tiles({ project, now, flow }) {
   const oldest = flow?.oldest.find((one) => one.state === "ready");
   const dead = tasks.dead_lettered ?? 0;
   const reviews = validations?.review?.waiting ?? 0;
+  const toLand = (validations?.land?.waiting ?? 0) + (validations?.land?.running ?? 0);
+  const waits = [reviews && `${number(reviews)} waiting for review`, toLand && `${number(toLand)} to be landed`];
   return html`<div class="tiles">
     <${Tile} label="Completed" value=${flow ? number(completed(flow)) : "…"}
       href=${list({ state: "completed", order: "-completed_at" })}>${flow && rate(flow)}<//>
@@ -107,7 +109,7 @@ function Tiles({ project, now, flow }) {
       ${flow?.waits ? `95 % within ${lasting(flow.waits.p95)}` : "no claims in this period"}<//>
     ${tasks.validating > 0 && html`<${Tile} label="Validating" value=${number(tasks.validating)}
       href=${list({ view: "checks" })}>
-      ${reviews ? `${number(reviews)} waiting for review` : "by validators"}<//>`}
+      ${waits.filter(Boolean).join(", ") || "by validators"}<//>`}
     <${Tile} label="Dead letters" value=${number(dead)} tone=${dead ? "bad" : ""}
       href=${address(project, "dead-letters")}>
       ${dead ? "need a person" : "none"}<//>

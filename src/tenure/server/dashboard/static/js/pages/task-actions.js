@@ -8,6 +8,7 @@ import { done, toast } from "../parts/toasts.js";
 import { TaskLink } from "../router.js";
 import { HELD, STATES, counted } from "../format.js";
 import { editing, modifying } from "./task-form.js";
+import { isToLand } from "./verdicts.js";
 
 const WAITING = ["pending", "ready", "retrying", "validating"];
 const UNFINISHED = ["created", "paused", "dead_lettered", ...WAITING, ...HELD];
@@ -26,7 +27,7 @@ const has = (task, ...causes) => !task.pauses || task.pauses.some((pause) => cau
 export const ACTIONS = [
   {
     verb: "approve", label: "Approve", message: "Approved", isFirst: true,
-    states: ["validating", "paused"], fits: isDecidable,
+    states: ["validating", "paused"], fits: (task) => isDecidable(task) && !isToLand(task.validation),
   },
   {
     verb: "reject", label: "Reject", message: "Rejected", danger: true,
@@ -125,8 +126,10 @@ task ends too.",
   },
 ];
 
-// A result waits for a verdict; the task may be paused only because no validator could decide.
+// A result is not accepted yet; the task may be paused only because no validator could decide. Once the landing has
+// begun, only the landing itself ends it.
 function isDecidable(task) {
+  if (task.validation?.phase === "landing") return false;
   return task.state === "validating" || (task.pauses ?? []).every((pause) => pause.cause === "review");
 }
 

@@ -16,6 +16,7 @@ import { Line } from "./events.js";
 import { Lineage } from "./lineage.js";
 import { Pauses, verbsOf } from "./pauses.js";
 import { Transcript } from "./transcript.js";
+import { isToLand } from "./verdicts.js";
 
 const MOST_LINKS = 30;
 
@@ -35,7 +36,7 @@ export function Task({ project, id }) {
         <${Questions} answers=${data.answers ?? []} />
         <${Description} task=${data} />
         <${Transcript} project=${project} task=${data.key} claims=${history.data?.items ?? []} />
-        <${Results} results=${results.data?.items ?? []} />
+        <${Results} results=${results.data?.items ?? []} check=${task.validation} />
         <${Checkpoint} checkpoint=${data.checkpoint} />
         <${Panel} title="Log" flush><${Log} log=${log} project=${project} /><//>
       </div>
@@ -108,19 +109,20 @@ function Description({ task }) {
   </div>`)}<//>`;
 }
 
-function Results({ results }) {
+function Results({ results, check }) {
   if (!results.length) return null;
   const items = [...results].reverse().sort((a, b) => Number(b.accepted) - Number(a.accepted));
   return html`<${Panel} title="Results">
-    ${items.map((result) => html`<${Result} key=${result.id} result=${result} />`)}
+    ${items.map((result) => html`<${Result} key=${result.id} result=${result} check=${check} />`)}
   <//>`;
 }
 
 const isWaiting = (result) => result.reason === "VALIDATING";
 
-function Result({ result }) {
+function Result({ result, check }) {
   const more = [result.late && "late", result.work_lost && "work lost"].filter(Boolean);
-  const label = isWaiting(result) ? "◇ waiting for validation" : `✗ refused: ${result.reason}`;
+  const waits = check?.result === result.id && isToLand(check) ? "◇ passed, waiting to be landed" : "◇ waiting for validation";
+  const label = isWaiting(result) ? waits : `✗ refused: ${result.reason}`;
   const isOpen = result.accepted || isWaiting(result);
   return html`<details class=${`result ${result.accepted ? "good" : "odd"}`} open=${isOpen}>
     <summary>

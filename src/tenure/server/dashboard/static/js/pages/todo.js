@@ -19,6 +19,7 @@ const WAITS = {
   "dead letter": { label: "Dead letter", tone: "bad", state: "dead_lettered", only: ["retry", "modify", "cancel"] },
   budget: { label: "Budget", tone: "bad", state: "paused", cause: "budget", only: ["override", "cancel"] },
   "doubtful cost": { label: "Doubtful cost", tone: "odd", isDoubtful: true, only: ["confirm-usage", "reject-usage"] },
+  landing: { label: "Landing", tone: "odd", state: "validating", isToLand: true, only: ["reject"] },
   lost: { label: "Lost holder", tone: "odd", state: "paused", cause: "lost", only: ["resume", "cancel"] },
 };
 
@@ -37,7 +38,8 @@ export function Todo({ project }) {
         ? html`<ul class="letters">${shown(items).map((entry) => html`
             <${Entry} key=${`${entry.what} ${entry.task}`} project=${project} entry=${entry} />`)}</ul>`
         : html`<${Empty} title="Nothing waits for a person">
-            Questions of agents, results to review, dead letters, pauses by a budget and doubtful costs appear here.
+            Questions of agents, results to review, dead letters, pauses by a budget, doubtful costs and blocked landings
+            appear here.
           <//>`}
       ${items.length === MOST && html`<p class="note">The ${MOST} longest waits.</p>`}`}<//>`;
 }
@@ -45,9 +47,10 @@ export function Todo({ project }) {
 const count = (items, what) => items.filter((entry) => entry.what === what).length;
 
 function Entry({ project, entry }) {
-  const { label, tone, state, cause, isDoubtful, only } = WAITS[entry.what];
+  const { label, tone, state, cause, isDoubtful, isToLand, only } = WAITS[entry.what];
   const usage = isDoubtful ? { doubtful_usd: true } : undefined;
-  const task = { key: entry.key, state, usage, pauses: cause ? [{ cause }] : undefined };
+  const validation = isToLand ? { phase: entry.do.includes("reject") ? "land" : "landing" } : undefined;
+  const task = { key: entry.key, state, usage, validation, pauses: cause ? [{ cause }] : undefined };
   return html`<li class="panel waits" data-key=${entry.key} data-what=${entry.what}>
     <div class="dead-head">
       <span class=${`tag ${tone}`}>${label}</span>
@@ -60,6 +63,7 @@ function Entry({ project, entry }) {
     <p class="faint text">
       ${nameIn(entry.by) && `from ${nameIn(entry.by)} · `}
       ${entry.blocks ? counted(entry.blocks, "task waits", "tasks wait") + " behind it" : "no task waits behind it"}
+      ${isToLand && html` · in a checkout: <span class="mono">tenure land ${entry.ref}</span>`}
       ${entry.what === "budget" && html` · <a href=${address(project, "budgets")}>Budgets</a>`}
     </p>
     <${Actions} project=${project} task=${task} only=${only} />

@@ -1,4 +1,4 @@
-// Results that wait for validation: reviews by a person, and checks by validators.
+// Results that are not accepted yet: reviews by a person, checks by validators, and what waits to be landed.
 import { path } from "../api.js";
 import { html } from "../html.js";
 import { useQuery } from "../query.js";
@@ -18,7 +18,7 @@ export function Validations({ project }) {
     ? html`<ul class="letters">${sorted(items).map((check) => html`<${Check} key=${check.id} project=${project}
         check=${check} />`)}</ul>
         ${items.length === MOST && html`<p class="note">The ${number(MOST)} oldest.</p>`}`
-    : html`<${Empty} title="No results wait for validation">
+    : html`<${Empty} title="No results wait for validation or landing">
         <p>A task can define how its output is validated: by a schema, tests, a model, or a review.</p>
         <pre class="terminal" tabindex="0">tenure add "Write the chapter" --validate review</pre>
       <//>`}<//>`;
@@ -42,6 +42,6 @@ function Check({ project, check }) {
       ${result.summary && html`<${Markdown} text=${result.summary} />`}
       <details><summary>Submitted result</summary><${Value} value=${result.data} /></details>`}
     <${Artifacts} project=${project} task=${check.key} artifacts=${put} />
-    <${Actions} project=${project} task=${{ key: check.key, state: "validating" }} only=${["approve", "reject"]} />
+    <${Actions} project=${project} task=${{ key: check.key, state: "validating", validation: check }} only=${["approve", "reject"]} />
   </li>`;
 }

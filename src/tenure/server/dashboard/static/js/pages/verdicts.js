@@ -8,10 +8,19 @@ import { bytes, counted } from "../format.js";
 const LABELS = {
   passed: ["good", "✓ Passed"], refused: ["bad", "✗ Refused"], withdrawn: ["rest", "– Withdrawn"],
   running: ["work", "◇ Validating"], review: ["odd", "◇ Waiting for review"], waiting: ["work", "◇ Waiting for"],
+  landing: ["work", "◇ Passed, to be landed on"],
 };
+
+// Whether it is judged already, and only waits to be landed.
+export const isToLand = (check) => Boolean(check) && check.phase !== "judge";
 
 // Of a name in a verdict.
 const NAMES = "Behind a server with sign-in the name is proven. On a store of one user it is a courtesy among processes.";
+
+function nameOf(check) {
+  if (check.state === "landing") return check.land.onto;
+  return ["review", "none"].includes(check.validator) ? null : check.validator;
+}
 
 // One validation: validator, decider, reasons, tries, time.
 export function Verdict({ check }) {
@@ -21,7 +30,7 @@ export function Verdict({ check }) {
   const hasDetails = Object.keys(check.details ?? {}).length > 0;
   return html`<div class=${`verdict ${tone}`}>
     <p>
-      <b>${label}</b> ${check.validator !== "review" && html`<span class="mono text">${check.validator}</span>${" "}`}
+      <b>${label}</b> ${nameOf(check) && html`<span class="mono text">${nameOf(check)}</span>${" "}`}
       <span class="faint text">
         <span title=${NAMES}>${more.map((part) => `${part}, `)}</span><${Time} at=${check.decided_at ?? check.taken_at ?? check.since} />
         ${check.retry_at && html`, retried <${Time} at=${check.retry_at} />`}
@@ -29,7 +38,10 @@ export function Verdict({ check }) {
     </p>
     ${check.reasons.length > 0 && html`<ul>${check.reasons.map((reason, n) => html`
       <li key=${n} class="text prose">${reason}</li>`)}</ul>`}
-    ${check.note && html`<p class="text quiet">Undecided: ${check.note}</p>`}
+    ${check.state === "landing" && html`<p class="text quiet">
+      Commit <span class="mono">${check.land.commit.slice(0, 12)}</span>${check.holder && `, ${check.holder} lands it`}
+    </p>`}
+    ${check.note && html`<p class="text quiet">${isToLand(check) ? "Not landed" : "Undecided"}: ${check.note}</p>`}
     ${hasDetails && html`<details><summary>Details</summary><${Value} value=${check.details} /></details>`}
   </div>`;
 }
