@@ -335,8 +335,8 @@ class BranchMove:
         """
         with suppress(checkouts.InTheWay):
             checkout = checkouts.of_branch(self.folder, self.branch)
-            for landing in self._own_records() if checkout else ():
-                if git.commit_id(self.folder, landing["new"]):
+            for landing in self._own_records():
+                if checkout is not None and git.commit_id(self.folder, landing["new"]):
                     checkouts.forward(checkout, landing["new"], self.tip())
 
     def landed_before(self) -> Landing | None:
