@@ -253,4 +253,11 @@ LANDING_PHASE = (
         "\n",
         f"{LANDERS}::test_a_check_that_is_ended_with_its_runner_is_no_try",
     ),
+    Mutant(
+        "landing: a runner lands whatever its agent names",
+        "agents/landings.py",
+        "found = self.waiting() if by_name else self.mine()",
+        "found = self.waiting()",
+        "tests/worktrees/test_landings.py::test_only_what_a_worktree_here_was_made_for_is_landed_unasked",
+    ),
 )

@@ -118,7 +118,9 @@ def test_only_what_a_worktree_here_was_made_for_is_landed_unasked(stage: Stage) 
     stage.repository.git("branch", "release")
     other = stage.submitted("other.py", "y\n", onto="release")
     assert [done.key for done in stage.lander().round()] == [stage.key]
-    done = stage.lander().land(other.key)  # a person may
+    assert stage.lander().land(other.key) is None  # nor by a runner that has just seen it submitted
+    assert "other.py" not in stage.repository.files("release")
+    done = stage.lander().land(other.key, by_name=True)  # a person may
     assert done is not None
     assert done.what == "landed"
     assert "other.py" in stage.repository.files("release")

@@ -142,10 +142,15 @@ class Lander:
         is_session = self.client.principal.role == "agent" and not self.client.is_remote
         return not is_session and bool(self.mine())
 
-    def land(self, task: str, is_wanted: Callable[[], bool] = lambda: True) -> Landed | None:
-        """Land the result of this task; None where its commit is not in this repository, or was settled meanwhile."""
+    def land(self, task: str, is_wanted: Callable[[], bool] = lambda: True, *, by_name: bool = False) -> Landed | None:
+        """Land the result of this task; None where its commit is not in this repository, or was settled meanwhile.
+
+        `by_name`: a person has named it, so it need not be what a worktree here was made for: its agent chose commit
+        and branch.
+        """
         with self._mutex:
-            one = next((each for each in self.waiting() if task in (each["task"], each["key"])), None)
+            found = self.waiting() if by_name else self.mine()
+            one = next((each for each in found if task in (each["task"], each["key"])), None)
             if one is None:
                 return None
             taken = self.client.take_landing(one["task"], lease=LEASE, lander=self._name())

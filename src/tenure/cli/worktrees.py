@@ -286,7 +286,7 @@ def _passed(run: Run, given: Namespace) -> Answer | None:
     check: Mapping[str, Any] = task.get("validation") or {}
     if task["state"] != VALIDATING or check.get("phase") == JUDGE or not check.get("land"):
         return None
-    landed = lander.land(task["id"])
+    landed = lander.land(task["id"], by_name=True)
     if landed is None:
         commit, onto = check["land"]["commit"], check["land"]["onto"]
         raise NotFound(
