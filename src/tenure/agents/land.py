@@ -335,7 +335,9 @@ class BranchMove:
         """
         with suppress(checkouts.InTheWay):
             checkout = checkouts.of_branch(self.folder, self.branch)
-            for landing in self._own_records() if checkout else ():
+            if checkout is None:
+                return
+            for landing in self._own_records():
                 if git.commit_id(self.folder, landing["new"]):
                     checkouts.forward(checkout, landing["new"], self.tip())
 

@@ -80,7 +80,11 @@ def _to_land(run: Run, tasks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     if not any(task["state"] == VALIDATING for task in tasks):
         return {}
     waiting = run.client.validations(limits.LISTED)
-    return {one["task"]: f" (to land on {plain(one['land']['onto'])})" for one in waiting if one["phase"] != JUDGE}
+    return {
+        one["task"]: f" (to land on {plain(one['land']['onto'])})"
+        for one in waiting
+        if one["land"] and one["phase"] != JUDGE
+    }
 
 
 def _nothing_ready(run: Run) -> str:
