@@ -335,10 +335,8 @@ class BranchMove:
         """
         with suppress(checkouts.InTheWay):
             checkout = checkouts.of_branch(self.folder, self.branch)
-            if checkout is None:
-                return
             for landing in self._own_records():
-                if git.commit_id(self.folder, landing["new"]):
+                if checkout is not None and git.commit_id(self.folder, landing["new"]):
                     checkouts.forward(checkout, landing["new"], self.tip())
 
     def landed_before(self) -> Landing | None:

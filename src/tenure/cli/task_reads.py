@@ -81,9 +81,9 @@ def _to_land(run: Run, tasks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         return {}
     waiting = run.client.validations(limits.LISTED)
     return {
-        one["task"]: f" (to land on {plain(one['land']['onto'])})"
+        one["task"]: f" (to land on {plain(land['onto'])})"
         for one in waiting
-        if one["land"] and one["phase"] != JUDGE
+        if one["phase"] != JUDGE and (land := one["land"])
     }
 
 
