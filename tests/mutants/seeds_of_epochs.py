@@ -82,8 +82,8 @@ EPOCHS = (
     Mutant(
         "epoch: reservations of the new one end too",
         EPOCH,
-        "if held.epoch != work.epoch:",
-        "if True:",
+        "if held.epoch != work.epoch and (",
+        "if (",
         on("memory", "test_a_claim_of_the_new_epoch_outlives_what_follows_the_fence"),
     ),
     Mutant(

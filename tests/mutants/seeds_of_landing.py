@@ -108,9 +108,9 @@ LANDING_PHASE = (
     ),
     Mutant(
         "landing: what it touches is free before it is landed",
-        "engine/checks/validation_reads.py",
-        "    return row is not None and row.land is not None",
-        "    return False",
+        "core/validation.py",
+        "is_waiting and row is not None and is_open(row, task) and row.land is not None",
+        "False",
         "test_what_it_touches_stays_reserved_until_it_is_landed_or_refused",
     ),
     Mutant(
@@ -259,5 +259,24 @@ LANDING_PHASE = (
         "found = self.waiting() if by_name else self.mine()",
         "found = self.waiting()",
         "tests/worktrees/test_landings.py::test_only_what_a_worktree_here_was_made_for_is_landed_unasked",
+        "landing: a new epoch frees what a result to be landed touches",
+        "engine/runtime/epoch.py",
+        " and (held.task is None or not living(work, [held]))",
+        "",
+        "test_what_it_touches_stays_reserved_in_a_new_epoch",
+    ),
+    Mutant(
+        "landing: what a dead lander left stays in the checkout",
+        "agents/landings.py",
+        "                        move.put_back()",
+        "                        pass",
+        "tests/worktrees/test_landings.py::test_who_refuses_what_a_lander_died_in_puts_the_checkout_back",
+    ),
+    Mutant(
+        "landing: what is being landed is offered for rejection",
+        "engine/reads/todo.py",
+        "begun |= {task.id} if row.phase == BEGUN else set()",
+        "begun |= set()",
+        "test_todo_offers_only_to_land_what_may_have_landed",
     ),
 )

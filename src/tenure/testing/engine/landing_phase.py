@@ -15,6 +15,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Landing, Reservation, Validation, replace
 from tenure.core.validation import MOST_TRIES
 from tenure.engine.checks import validation_reads
+from tenure.engine.reads.todo import todo
 from tenure.testing.engine.landings import commit
 from tenure.testing.engine.runners import taken as taken_by_runner
 from tenure.testing.engine.spending import look
@@ -370,6 +371,18 @@ class LandingPhase(Stage):
             scene.pass_time(seconds=61)
         assert (row(scene).tries, scene.engine.verify()) == (MOST_TRIES + 2, [])
         assert judge(scene, lander(scene), True).outcome == "ACCEPTED"
+
+    def test_todo_offers_only_to_land_what_may_have_landed(self, scene: Scene) -> None:
+        submitted(scene)
+        scene.pass_time(seconds=61)
+        assert [one["do"] for one in look(scene, todo)] == [("land", "reject")]
+        land(scene, lander(scene, lease=60))
+        scene.pass_time(seconds=61)
+        (one,) = look(scene, todo)
+        assert (one["do"], one["text"]) == (
+            ("land",),
+            f"the landing of commit {commit(7)[:12]} on main has begun, and nobody has settled it",
+        )
 
     # --- who may --------------------------------------------------------------------------------------------------
 
