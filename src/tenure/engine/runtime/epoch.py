@@ -101,6 +101,6 @@ def end_claims(work: UnitOfWork, why: str) -> None:
     # no late submit across epochs: the receipt is stale by its epoch already
     spread(work)
     for held in work.find(Reservation, {}):
-        # What a result waits to be landed with stays reserved: whoever lands it needs no receipt of before.
+        # What a result waits to be landed with stays reserved: a landing needs no earlier receipt.
         if held.epoch != work.epoch and (held.task is None or not living(work, [held])):
             release_reservations(work, held.project, [held])
