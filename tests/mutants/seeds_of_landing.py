@@ -259,6 +259,8 @@ LANDING_PHASE = (
         "found = self.waiting() if by_name else self.mine()",
         "found = self.waiting()",
         "tests/worktrees/test_landings.py::test_only_what_a_worktree_here_was_made_for_is_landed_unasked",
+    ),
+    Mutant(
         "landing: a new epoch frees what a result to be landed touches",
         "engine/runtime/epoch.py",
         " and (held.task is None or not living(work, [held]))",
