@@ -54,13 +54,14 @@ TABLE = (
         "denied: the state, a limit, a conflict or the role does not allow it",
         "denied",
         "NOT_ALLOWED LIMIT_REACHED COPY_REFUSED MOVE_REFUSED STORE_ONLY TREE_NOT_CLEAN COMMIT_REFUSED HOOK_REFUSED "
-        "MERGE_CONFLICT NOTHING_TO_LAND CHECKOUT_IN_THE_WAY BRANCH_MOVES GIT_FAILED NOT_PLACED",
+        "MERGE_CONFLICT NOTHING_TO_LAND CHECKOUT_IN_THE_WAY BRANCH_MOVES GIT_FAILED NOT_PLACED NOT_CHECKED_HERE",
     ),
     Exit(
         8,
         "invalid input or output, version conflict, too large",
         "invalid",
-        "NO_REPOSITORY INVALID_INPUT UNSUPPORTED_TYPE TOO_LARGE CYCLE REQUEST_ID_REUSED REFUSED TASK_FAILED",
+        "NO_REPOSITORY INVALID_INPUT UNSUPPORTED_TYPE TOO_LARGE CYCLE REQUEST_ID_REUSED REFUSED TASK_FAILED "
+        "CHECK_FAILED",
     ),
     Exit(9, "an operator has terminated this agent"),
     Exit(

@@ -25,7 +25,10 @@ from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 
 # What the log does not have: leases, renewals and presence; and usage that grew later.
-UNKNOWN = frozenset({"lease_until", "renewals", "usage", "agents", "until", "reported_at"})
+# Of a validation the log has no renewals either, so whether its taker's lease had run out.
+UNKNOWN = frozenset(
+    {"lease_until", "renewals", "usage", "agents", "until", "reported_at", "validations", "holder", "taken_at"}
+)
 
 
 class Snapshot(NamedTuple):
