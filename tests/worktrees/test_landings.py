@@ -424,7 +424,7 @@ def test_who_refuses_what_a_lander_died_in_puts_the_checkout_back(
     repository.write("readme.txt", "my own change\n")
     repository.write("lexer.py", "y\n")
     repository.git("add", "lexer.py")
-    repository.git("commit", "-q", "-m", "lexer", "--", "lexer.py")
+    repository.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "lexer", "--", "lexer.py")
     assert land(stage, stage.lander(tools=tools(repository, ALONE))).what == "refused"
     assert repository.status() == "M readme.txt"
 

@@ -364,6 +364,11 @@ class Authenticator:
             raise tenants.unknown(name)
         return row
 
+    def _present_row(self, row: Tenant) -> Tenant:
+        """As the home store has it: a tenant that has moved meanwhile has left the store of a row from before."""
+        found = self._home.engine.read(lambda tx: tx.load(Tenant, [(row.project, row.id)]))
+        return found[0] if found else row
+
     def _rows(self, tenant: str) -> TenantRows:
         """What the tenant keeps of its sign-ins.
 
@@ -374,7 +379,7 @@ class Authenticator:
         row = self._open_row(tenant)
         assert row is not None  # only the home tenant has none
         if (away := self._outages.of(tenant)) is not None:
-            self._lookups.look_again(tenant, lambda: self._engines.of(row))
+            self._lookups.look_again(tenant, lambda: self._engines.of(self._present_row(row)))
             if not self._recall.is_on:
                 raise away
         if not self._engines.is_at_hand(row):
